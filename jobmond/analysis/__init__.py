@@ -1,0 +1,1 @@
+"""DECISIONS: pure functions from what was seen to what it means."""

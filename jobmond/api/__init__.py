@@ -1,0 +1,1 @@
+"""The daemon's local HTTP interface."""

@@ -1,0 +1,1 @@
+"""QUESTIONS ABOUT JOBS: asked only through a port."""

@@ -1,0 +1,1 @@
+"""The jobmonctl program."""

@@ -1,0 +1,1 @@
+"""WHAT PEOPLE ASK: requests answered from the store, never from a cluster."""

@@ -1,0 +1,62 @@
+"""What one transaction of the store takes and gives: one cluster, whole or not at all."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from jobmond.model.job import ClusterHealth, Job
+from jobmond.model.outcome import Delivery, Followup, News, Transition
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """A new (`job.id` 0) or changed incarnation and the transitions it went through, in order.
+
+    The store writes what a sweep owns (state, facts, evidence, signals, life). What people chose
+    is never written back from here, and a job that was untracked meanwhile stays untracked.
+    """
+
+    job: Job
+    transitions: tuple[Transition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SweepCommit:
+    """Everything one sweep of one cluster concluded.
+
+    `news` goes to the event stream; `deliveries` (one per sink and news, and one per file that
+    must stand) to the outbox, in order. `calls` and `logins` are added to the cluster's counts.
+    """
+
+    cluster: str
+    started_at: datetime
+    at: datetime
+    health: ClusterHealth
+    changes: tuple[JobChange, ...] = ()
+    news: tuple[News, ...] = ()
+    deliveries: tuple[Delivery, ...] = ()
+    opened: tuple[Followup, ...] = ()
+    closed: tuple[Followup, ...] = ()
+    calls: Mapping[str, int] = field(default_factory=dict)
+    logins: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    """What a sweep of one cluster needs of the past, loaded before anything is asked.
+
+    `jobs`: tracked incarnations, ended ones whose post-mortem is pending, and LOST ones young
+    enough to be corrected. `lives` maps (run name) to the highest life so far.
+    """
+
+    jobs: tuple[Job, ...]
+    health: ClusterHealth | None
+    lives: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The answer to a request to track something."""
+
+    job: Job
+    created: bool

@@ -1,0 +1,206 @@
+"""What was seen of a job. Silence is not an answer: seen, gone and unreachable are three things."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from jobmond.model.state import State
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCounts:
+    """The parts of a many-part job (array, heterogeneous job).
+
+    `by_state` maps canonical state to number of parts; `failed` names the first ten parts that
+    ended badly (native ids, e.g. `4711_3`).
+    """
+
+    total: int
+    by_state: Mapping[State, int]
+    failed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the source says about one incarnation. Nothing here was decided by jobmond.
+
+    `None` means that the source did not say. Text may hold any printable character; control
+    characters were made visible by the backend. Durations in seconds, instants aware UTC.
+    """
+
+    name: str | None = None
+    user: str | None = None
+    partition: str | None = None
+    account: str | None = None
+    comment: str | None = None
+    workdir: str | None = None
+    command: str | None = None  # batch script or command line
+    reason: str | None = None  # native pending or end reason, free text
+    exit_code: int | None = None
+    signal: int | None = None
+    submitted_at: datetime | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    start_estimate_at: datetime | None = None
+    elapsed_s: int | None = None
+    time_limit_s: int | None = None
+    nodes: str | None = None
+    dependency: str | None = None  # native text, e.g. afterany:4711(unfulfilled)
+    restarts: int | None = None
+    log_path: str | None = None  # standard output, absolute, expanded
+    err_path: str | None = None  # standard error where it is another file
+    held: bool = False
+    suspended: bool = False  # SUSPENDED and STOPPED never stall
+    tasks: TaskCounts | None = None
+    detailed: bool = False  # the expensive question (scontrol) has been answered for this state
+
+
+@dataclass(frozen=True, slots=True)
+class EndedLife:
+    """An earlier incarnation under the same native id, seen ended (a requeue)."""
+
+    birth: str
+    state: State
+    native: str
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The source answered and knows the job.
+
+    `birth` identifies the incarnation (SLURM: submit time in epoch seconds, local: boot id and
+    start ticks). `proof` says in a few words which answer decided (`sacct`, `squeue`, `scontrol`,
+    `/proc`). `previous` holds lives under the same id that ended since `Ask.birth`, oldest first.
+    """
+
+    state: State
+    native: str
+    birth: str
+    facts: Facts
+    proof: str
+    previous: tuple[EndedLife, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Every source that could know the job answered, and none knows it.
+
+    `complete` is false where the source that would tell how it ended does not exist (a cluster
+    without accounting): the job is then UNKNOWN, not LOST.
+    """
+
+    reason: str
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """No answer, or one that could not be read. Moves no job."""
+
+    error: str
+
+
+Sighting = Seen | Gone | Unreachable
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Generic[T]):
+    """Evidence that arrived whole."""
+
+    value: T
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The far side answered that the thing does not exist. `looked` says where."""
+
+    looked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """The evidence could not be fetched; no rule may read this as silence."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplicable:
+    """There is no such evidence for this kind of job, or nobody asked for it in this sweep."""
+
+
+Reading = Read[T] | Absent | Unavailable | NotApplicable
+
+
+@dataclass(frozen=True, slots=True)
+class LogTail:
+    """The end of a job's log.
+
+    `size_bytes` is the size of the whole file at the far side, `tail` its last bytes (as many as
+    asked for, or all), beginning at byte `offset`. `mtime_at` is the file's modification time.
+    """
+
+    path: str
+    size_bytes: int
+    inode: int
+    mtime_at: datetime
+    offset: int
+    tail: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LogAsk:
+    """One log to read: the path the scheduler names and where to look when it is not there.
+
+    `native_id` is used for the fallback listing (`*_<id>.out` in `workdir`, one level).
+    `tail_bytes` bounds what travels.
+    """
+
+    native_id: str
+    path: str | None
+    workdir: str | None
+    tail_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One tracked incarnation a backend is asked about.
+
+    `birth` is None until the first sighting; `submitted_at` is then a hint. `added_at` is when
+    tracking began (the grace for a young job counts from the later of the two).
+    `state` and `facts` are what was last known; `state` None means never seen.
+    `running_since` … are in facts. `absent_since` is when the queue first no longer knew it.
+    """
+
+    native_id: str
+    birth: str | None
+    added_at: datetime
+    submitted_at: datetime | None = None
+    state: State | None = None
+    facts: Facts = field(default_factory=Facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """A backend's answer to one sweep's question.
+
+    `sightings` has exactly one entry for every `Ask.native_id`. `found` are other jobs of the
+    cluster's users that the same answers showed (for discovery and for chain successors).
+    `trouble` is set when the source as a whole did not answer or answered in part; with
+    `needs_login` it wants a person and `remedy` is the command that helps. `calls` counts far-side
+    commands by name (`squeue`, `sacct`, `scontrol`). `complaints` are one line each (unknown state
+    words, unreadable rows).
+    """
+
+    sightings: Mapping[str, Sighting]
+    found: tuple[tuple[str, Seen], ...] = ()
+    trouble: str | None = None
+    needs_login: bool = False
+    remedy: str | None = None
+    calls: Mapping[str, int] = field(default_factory=dict)
+    complaints: tuple[str, ...] = ()

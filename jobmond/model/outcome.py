@@ -1,0 +1,112 @@
+"""What a sweep concludes: transitions, signals, diagnoses, news, deliveries."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from jobmond.model.state import Severity, State
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """The net change of one incarnation between two sweeps. `before` is None at first sight."""
+
+    at: datetime
+    before: State | None
+    after: State
+    native: str
+    correction: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One rule's standing remark about one life.
+
+    `step` is the first firing, `last_step` the last (None for rules that know no steps).
+    `evidence` maps names to plain JSON values. `action` is one of
+    `cancel-and-salvage cancel inspect consolidate none`.
+    """
+
+    rule: str
+    severity: Severity
+    title: str
+    evidence: Mapping[str, Any]
+    action: str = "none"
+    step: int | None = None
+    last_step: int | None = None
+    opened_at: datetime | None = None
+    cleared_at: datetime | None = None
+    recovered_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why a job failed, as far as it is proved.
+
+    `cause` is a class of the interface (`python-exception`, `unknown`, …). `line` (1-based, LF
+    only) states the cause, `first_line` begins its block at byte `offset`; all None where nothing
+    can be quoted. Line numbers and offset count from the beginning of the file, or are None
+    where only its end was read. `excerpt` is masked.
+    """
+
+    cause: str
+    summary: str
+    line: int | None = None
+    first_line: int | None = None
+    offset: int | None = None
+    excerpt: tuple[str, ...] = ()
+    fingerprint: str | None = None
+    victims: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """One event, as sinks get it and `events` shows it.
+
+    `key` is the same across retries and restarts. `payload` is the JSON object of the interface
+    without `key`, ready to serialise. `ref` is None for news about a cluster.
+    """
+
+    key: str
+    at: datetime
+    type: str
+    severity: Severity
+    cluster: str
+    ref: str | None
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One thing owed to one sink: news, or a file that must stand.
+
+    `id` is the store's number (0 before the commit) and gives the order. `key` makes it
+    idempotent at the sink. `body` is what the sink needs (for news the payload with its key; for
+    an agent-log entry `{"path", "text"}`). `attempts` counts tries so far.
+    """
+
+    id: int
+    key: str
+    sink: str
+    body: Mapping[str, Any]
+    created_at: datetime
+    due_at: datetime
+    attempts: int = 0
+    last_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Followup:
+    """Something a person owes. `state` is `open` or `closed`."""
+
+    id: int
+    kind: str
+    ref: str
+    title: str
+    opened_at: datetime
+    state: str = "open"
+    closed_at: datetime | None = None
+    closed_by: str | None = None
+    verdict: str | None = None
+    note: str | None = None

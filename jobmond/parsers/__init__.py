@@ -1,0 +1,1 @@
+"""LINES to METRIC POINTS: pure, one file a dialect."""

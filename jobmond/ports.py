@@ -1,0 +1,120 @@
+"""What the inside asks of the outside."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from jobmond.model.job import Job
+from jobmond.model.observation import Ask, LogAsk, LogTail, Poll, Reading
+from jobmond.model.outcome import Delivery, Signal
+
+
+class Clock(Protocol):
+    def now(self) -> datetime: ...
+
+    def monotonic(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A script that ran to its end at the far side. `stdout` is free of any banner."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: bytes
+
+
+class Transport(Protocol):
+    """Runs one POSIX shell script at a time at the far side.
+
+    The script travels on standard input and ends with a sentinel that carries the exit code, so
+    a dead connection is never an answer. Inside the script standard input is `/dev/null`.
+    """
+
+    @property
+    def logins(self) -> int:
+        """Logins attempted since this transport was made."""
+        ...
+
+    async def run(self, script: bytes, *, timeout_s: float, max_bytes: int) -> Answer:
+        """Run `script` with `/bin/sh`.
+
+        `timeout_s` is enforced at the far side as well. More than `max_bytes` of stdout is an
+        error, not an answer.
+
+        Raises:
+            TransientTransportError: no whole answer; trying again later can help.
+            NeedsPersonError: do not try again until somebody acts.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+class LogSource(Protocol):
+    """Reads job logs, all of one cluster in one script."""
+
+    async def read_tails(
+        self, asks: Sequence[LogAsk], *, now: datetime, timeout_s: float
+    ) -> Mapping[str, Reading[LogTail]]:
+        """One reading for each `LogAsk.native_id`; never raises for a far side that fails."""
+        ...
+
+
+class Backend(Protocol):
+    """Asks one source about jobs. Never invents a state when the far side fails."""
+
+    kind: str
+    discovers: bool  # whether `Poll.found` can hold jobs nobody asked about
+
+    async def poll(
+        self, asks: Sequence[Ask], *, since: datetime, now: datetime, timeout_s: float
+    ) -> Poll:
+        """One sweep's question. Far-side failures become `Unreachable` and `Poll.trouble`.
+
+        `since` is how far back `Poll.found` must reach for jobs that have ended already.
+        """
+        ...
+
+    def valid_id(self, native_id: str) -> str | None:
+        """None where `native_id` has this source's form, else one line saying what is wrong."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a rule sees of one life: the job as it was, and as this sweep sees it."""
+
+    before: Job | None
+    job: Job
+    now: datetime
+
+
+class Rule(Protocol):
+    """A pure function from a case to signals; thresholds are constructor keywords.
+
+    `id` is the rule's word in the interface, `source` says where it comes from.
+    """
+
+    id: str
+    source: str
+
+    def judge(self, case: Case) -> Iterable[Signal]: ...
+
+    def explain(self) -> str:
+        """Logic, thresholds and sources in a few lines."""
+        ...
+
+
+class Sink(Protocol):
+    """Takes deliveries one after the other, in order."""
+
+    async def send(self, deliveries: Sequence[Delivery]) -> None:
+        """Take the deliveries, in order; idempotent by `Delivery.key`.
+
+        Raises:
+            SinkRetry: none or some were taken; send all again later.
+            SinkRefusal: this batch will never be taken.
+        """
+        ...

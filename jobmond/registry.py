@@ -1,0 +1,67 @@
+"""Name to factory: one file, one plugin.
+
+A plugin module is called like its plugin (`rl-collapse` lives in `rl_collapse.py`) and decorates
+its class or function with the registry of its kind. Only what is asked for is imported, because
+some I/O libraries take seconds to load.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Registry(Generic[F]):
+    """The plugins of one kind, by the name used in the configuration."""
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self._package = package
+        self._factories: dict[str, F] = {}
+
+    def plugin(self, name: str) -> Callable[[F], F]:
+        """Decorator that registers a factory.
+
+        Raises:
+            ValueError: the name is taken.
+        """
+
+        def register(factory: F) -> F:
+            if name in self._factories:
+                raise ValueError(f"two {self.kind} plugins are called {name!r}")
+            self._factories[name] = factory
+            return factory
+
+        return register
+
+    def __getitem__(self, name: str) -> F:
+        if name not in self._factories:
+            self._load(name)
+        return self._factories[name]
+
+    def __iter__(self) -> Iterator[str]:
+        package = importlib.import_module(self._package)
+        for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
+            if not module.startswith("_"):
+                self._load(module)
+        return iter(sorted(self._factories))
+
+    def __contains__(self, name: object) -> bool:
+        return name in tuple(self)
+
+    def _load(self, name: str) -> None:
+        module = f"{self._package}.{name.replace('-', '_')}"
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as missing:
+            if missing.name != module:
+                raise
+            raise KeyError(name) from None
+
+
+rules: Registry[Any] = Registry("rule", "jobmond.rules")
+sinks: Registry[Any] = Registry("sink", "jobmond.sinks")
+backends: Registry[Any] = Registry("backend", "jobmond.backends")
+transports: Registry[Any] = Registry("transport", "jobmond.transports")

@@ -1,0 +1,1 @@
+"""CASE to SIGNALS: one file a rule, thresholds are constructor keywords."""

@@ -1,0 +1,1 @@
+"""WHERE NEWS GOES."""

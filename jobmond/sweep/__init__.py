@@ -1,0 +1,1 @@
+"""WHERE THEY MEET: observe, decide, commit, deliver."""

@@ -1,0 +1,1 @@
+"""BYTES: one I/O library, one file."""
