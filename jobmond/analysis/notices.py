@@ -1,0 +1,277 @@
+"""What changed, as news."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from jobmond.analysis.instants import duration, rfc3339
+from jobmond.analysis.mask import mask
+from jobmond.analysis.visible import visible
+from jobmond.model.job import ClusterHealth, Job
+from jobmond.model.outcome import Diagnosis, Followup, News, Signal, Transition
+from jobmond.model.state import ClusterStatus, Severity, State
+
+_ALARM = frozenset({State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAIL, State.LOST, State.TIMEOUT})
+_WATCH = frozenset({State.PREEMPTED, State.UNKNOWN})
+
+
+def severity(after: State) -> Severity:
+    """How bad an end is that nothing continues."""
+    if after in _ALARM:
+        return Severity.ALARM
+    return Severity.WATCH if after in _WATCH else Severity.INFO
+
+
+def worth_telling(job: Job, transition: Transition) -> bool:
+    """Whether a transition is news: the first sighting is only if it tells something new."""
+    if transition.before is not None:
+        return True
+    if transition.after in _ALARM | _WATCH | {State.COMPLETED, State.CANCELLED}:
+        return True
+    last = job.choices.last_status
+    return job.facts.held or (
+        last is not None and last.split(" ")[0] not in (job.native, job.state)
+    )
+
+
+def transition_news(job: Job, transition: Transition, *, at: datetime) -> News:
+    """One net change of one incarnation. `job` is as it is afterwards."""
+    before = transition.before.value if transition.before else None
+    return _job_news(
+        job,
+        at=at,
+        type_="transition",
+        key=f"{transition_key(job)}",
+        level=severity(transition.after),
+        title=_title(job, transition),
+        more={
+            "before": before,
+            "after": transition.after.value,
+            "native": visible(transition.native),
+            "correction": transition.correction,
+        },
+    )
+
+
+def restart_news(
+    job: Job, transition: Transition, *, after: State, successor: str, at: datetime
+) -> News:
+    """A life ended and another goes on: a chain's next link, or the same id queued again."""
+    how = "requeued" if successor == job.ref else f"continues as {successor}"
+    return _job_news(
+        job,
+        at=at,
+        type_="restart",
+        key=f"{transition_key(job)}",
+        level=Severity.INFO,
+        title=f"{_label(job)}: {transition.after.value.lower()}, {how}",
+        more={
+            "before": _before_restart(job, transition, successor),
+            "after": after.value,
+            "native": visible(transition.native),
+            "correction": False,
+            "successor": successor,
+        },
+    )
+
+
+def _before_restart(job: Job, transition: Transition, successor: str) -> str | None:
+    if successor == job.ref:  # the ended life's state, because the ref itself goes on
+        return transition.after.value
+    return transition.before.value if transition.before else None
+
+
+def array_news(job: Job, *, at: datetime) -> News:
+    """The first failure among the parts of a job that runs on."""
+    tasks = job.facts.tasks
+    failed = ", ".join(tasks.failed[:3]) if tasks else ""
+    return _job_news(
+        job,
+        at=at,
+        type_="transition",
+        key=f"{transition_key(job)}:parts",
+        level=Severity.ALARM,
+        title=f"{_label(job)}: first failure among its tasks ({visible(failed)})",
+        more={
+            "before": job.state.value,
+            "after": job.state.value,
+            "native": visible(job.native),
+            "correction": False,
+        },
+    )
+
+
+def cause_news(job: Job, *, at: datetime) -> News:
+    """A failure reported earlier whose cause became known only now."""
+    cause = job.diagnosis.cause if job.diagnosis else "unknown"
+    return _job_news(
+        job,
+        at=at,
+        type_="transition",
+        key=f"{transition_key(job)}:cause:{cause}",
+        level=severity(job.state),
+        title=f"{_label(job)}: {job.state.value}, cause found: {_cause(job)}",
+        more={
+            "before": job.state.value,
+            "after": job.state.value,
+            "native": visible(job.native),
+            "correction": True,
+        },
+    )
+
+
+def signal_news(job: Job, signal: Signal, type_: str, *, at: datetime) -> News:
+    """A rule's remark came (`signal`), went (`cleared`) or the run recovered (`recovered`)."""
+    opened = signal.opened_at or at
+    return _job_news(
+        job,
+        at=at,
+        type_=type_,
+        key=f"{_identity(job)}!{signal.rule}:{int(opened.timestamp())}:{type_}",
+        level=signal.severity if type_ == "signal" else Severity.INFO,
+        title=f"{_label(job)}: {signal.title}{'' if type_ == 'signal' else f' ({type_})'}",
+        more={"signal": signal_object(signal)},
+    )
+
+
+def signal_object(signal: Signal) -> dict[str, Any]:
+    """The object of `signals` in the status document."""
+    found: dict[str, Any] = {
+        "rule": signal.rule,
+        "severity": signal.severity.value,
+        "title": visible(signal.title),
+        "step": signal.step,
+        "last_step": signal.last_step,
+        "evidence": dict(signal.evidence),
+        "action": signal.action,
+    }
+    if signal.recovered_at:
+        found["recovered_at"] = rfc3339(signal.recovered_at)
+    return found
+
+
+def cluster_news(before: ClusterHealth | None, after: ClusterHealth, *, at: datetime) -> News:
+    """A cluster's trouble, or its end."""
+    level = {
+        ClusterStatus.UNREACHABLE: Severity.WATCH,
+        ClusterStatus.NEEDS_LOGIN: Severity.ALARM,
+    }.get(ClusterStatus(after.status), Severity.INFO)
+    body = " ".join(t for t in (after.error, after.remedy and f"Try: {after.remedy}") if t)
+    title = f"cluster {after.name}: {after.status}"
+    if after.status == ClusterStatus.OK and before is not None:
+        title += f" again, after {duration((at - before.since).total_seconds())}"
+    payload = {
+        "schema": 1,
+        "at": rfc3339(at),
+        "type": "cluster",
+        "severity": level.value,
+        "cluster": after.name,
+        "job": None,
+        "before": before.status if before else None,
+        "after": after.status,
+        "native": None,
+        "correction": False,
+        "title": title,
+        "body": visible(mask(body)),
+        "diagnosis": None,
+        "agent_log": None,
+    }
+    key = f"cluster:{after.name}:{int(after.since.timestamp() * 1000)}:{after.status}"
+    return News(key, at, "cluster", level, after.name, None, payload)
+
+
+def followup_news(job: Job, followup: Followup, *, at: datetime) -> News:
+    """Something a person owes was opened or closed."""
+    key = f"{_identity(job)}:followup:{followup.kind}:{followup.state}"
+    return _job_news(
+        job,
+        at=at,
+        type_="followup",
+        key=key,
+        level=Severity.INFO,
+        title=followup.title,
+        more={"followup": {"id": followup.id, "kind": followup.kind, "state": followup.state}},
+    )
+
+
+def diagnosis_object(diagnosis: Diagnosis | None) -> dict[str, Any] | None:
+    """The object of `diagnosis` in documents and news."""
+    if diagnosis is None:
+        return None
+    return {**asdict(diagnosis), "excerpt": list(diagnosis.excerpt)}
+
+
+def _identity(job: Job) -> str:
+    return f"{job.ref}@{job.birth or 'unseen'}"
+
+
+def transition_key(job: Job) -> str:
+    """The key of the newest transition of an incarnation, the same however often it is composed."""
+    return f"{_identity(job)}#{job.transitions}"
+
+
+def _label(job: Job) -> str:
+    return f"{job.ref} {visible(job.name)}"
+
+
+def _cause(job: Job) -> str:
+    return visible(job.diagnosis.summary) if job.diagnosis else "no cause known yet"
+
+
+def _title(job: Job, transition: Transition) -> str:
+    before = f"{transition.before.value} → " if transition.before else ""
+    end = ""
+    if job.facts.exit_code is not None and transition.after is State.FAILED:
+        end = f" (exit code {job.facts.exit_code})"
+    if job.facts.signal:
+        end = f" (signal {job.facts.signal})"
+    cause = f": {_cause(job)}" if job.diagnosis else ""
+    corrected = "correction: " if transition.correction else ""
+    return mask(f"{corrected}{_label(job)}: {before}{transition.after.value}{end}{cause}")
+
+
+def _body(job: Job) -> str:
+    facts = job.facts
+    said = (
+        ("native", job.native),
+        ("reason", facts.reason),
+        ("elapsed", duration(facts.elapsed_s) if facts.elapsed_s is not None else None),
+        ("nodes", facts.nodes),
+        ("proof", job.proof),
+    )
+    return visible(mask("; ".join(f"{k} {v}" for k, v in said if v)))
+
+
+def _job_news(
+    job: Job,
+    *,
+    at: datetime,
+    type_: str,
+    key: str,
+    level: Severity,
+    title: str,
+    more: Mapping[str, Any],
+) -> News:
+    payload = {
+        "schema": 1,
+        "at": rfc3339(at),
+        "type": type_,
+        "severity": level.value,
+        "job": {
+            "ref": job.ref,
+            "name": visible(job.name),
+            "bucket": job.bucket.value,
+            "run": visible(job.run),
+        },
+        "before": None,
+        "after": None,
+        "native": visible(job.native),
+        "correction": False,
+        "title": title,
+        "body": _body(job),
+        "diagnosis": diagnosis_object(job.diagnosis),
+        "agent_log": job.agent_log,
+        **more,
+    }
+    return News(key, at, type_, level, job.cluster, job.ref, payload)

@@ -1,0 +1,213 @@
+"""From what a cluster answered to what became of each job. No logs are needed for that."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from jobmond.analysis.chains import Candidate, Successors
+from jobmond.analysis.resolve import moved, next_life, resolve
+from jobmond.model.job import Choices, Classified, Job
+from jobmond.model.observation import Facts, Seen, Sighting
+from jobmond.model.outcome import Transition
+from jobmond.model.state import TERMINAL, Kind, State
+
+Classify = Callable[[Choices, Facts, str], Classified]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One incarnation before and after a sweep.
+
+    `before` is None for one that was found now. `restarted_as` is the ref that continues it (its
+    own after a requeue) and `restarted_in` that job's state: the pair is then told as one restart.
+    `silent` says that its transition is part of another job's news. `first_part_failed` says that
+    the first of its many parts failed in this sweep. `error` is why the sighting moved nothing.
+    """
+
+    before: Job | None
+    job: Job
+    transition: Transition | None = None
+    restarted_as: str | None = None
+    restarted_in: State | None = None
+    silent: bool = False
+    first_part_failed: bool = False
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A job of the cluster's users that nobody asked about."""
+
+    kind: Kind
+    native_id: str
+    seen: Seen
+
+
+def settled(
+    cluster: str,
+    jobs: Sequence[Job],
+    sightings: Mapping[tuple[Kind, str], Sighting],
+    found: Sequence[Found],
+    *,
+    adopt: bool,
+    adopt_since: datetime | None,
+    lives: Mapping[str, int],
+    classify: Classify,
+    now: datetime,
+    unknown_for: timedelta,
+) -> tuple[Move, ...]:
+    """What became of every job.
+
+    `jobs` are those asked about (others, such as ended ones whose log is still wanted, come back
+    unmoved). `adopt` tracks what was found: everything alive, and what ended since `adopt_since`.
+    `lives` maps run name to its highest life so far.
+    """
+    moves: list[Move] = []
+    for job in jobs:
+        sighting = sightings.get((job.kind, job.native_id))
+        if sighting is None:
+            moves.append(Move(job, job))
+        else:
+            moves.extend(_applied(job, sighting, classify, now, unknown_for))
+    counter = dict(lives)
+    if adopt:
+        asked = {(job.kind, job.native_id) for job in jobs}
+        moves.extend(
+            _first_sight(one, cluster, classify, now) for one in _adopted(found, asked, adopt_since)
+        )
+        found = ()
+    moves = [_numbered(m, counter) for m in moves]
+    return tuple(_chained(moves, found, counter, now))
+
+
+def _applied(
+    job: Job, sighting: Sighting, classify: Classify, now: datetime, unknown_for: timedelta
+) -> Iterable[Move]:
+    result = resolve(job, sighting, now=now, unknown_for=unknown_for)
+    newest = result.lives[-1][0]
+    for position, (life, transition) in enumerate(result.lives):
+        ended_here = position + 1 < len(result.lives)
+        yield Move(
+            before=job if position == 0 else None,
+            job=_placed(life, classify),
+            transition=transition,
+            restarted_as=newest.ref if ended_here and position == 0 else None,
+            restarted_in=newest.state if ended_here and position == 0 else None,
+            silent=position > 0 and newest.state not in TERMINAL,
+            first_part_failed=_parts_failed(job.facts) == 0 < _parts_failed(life.facts),
+            error=result.error,
+        )
+
+
+def _parts_failed(facts: Facts) -> int:
+    return len(facts.tasks.failed) if facts.tasks else 0
+
+
+def _placed(job: Job, classify: Classify) -> Job:
+    """Bucket, type and labels as the rules say now; a successor keeps the run it joined."""
+    place = classify(job.choices, job.facts, job.native_id)
+    run = job.run if job.predecessor is not None else place.run
+    return replace(job, bucket=place.bucket, type=place.type, labels=place.labels, run=run)
+
+
+def _adopted(
+    found: Sequence[Found], asked: set[tuple[Kind, str]], since: datetime | None
+) -> Iterable[Found]:
+    """What was found and is to be tracked: everything alive, and what ended since `since`."""
+    for one in found:
+        ended_at = one.seen.facts.ended_at
+        missed = since is not None and ended_at is not None and ended_at >= since
+        if (one.kind, one.native_id) not in asked and (missed or one.seen.state not in TERMINAL):
+            yield one
+
+
+def _first_sight(one: Found, cluster: str, classify: Classify, now: datetime) -> Move:
+    place = classify(Choices(), one.seen.facts, one.native_id)
+    blank = Job(
+        id=0,
+        cluster=cluster,
+        kind=one.kind,
+        native_id=one.native_id,
+        birth=one.seen.birth,
+        run=place.run,
+        life=0,
+        bucket=place.bucket,
+        type=place.type,
+        labels=place.labels,
+        choices=Choices(),
+        facts=Facts(),
+        state=State.UNKNOWN,
+        native="",
+        added_at=now,
+        discovered=True,
+    )
+    job, transition = moved(blank, one.seen, proof=one.seen.proof, now=now)
+    return Move(None, job, transition)
+
+
+def _numbered(move: Move, lives: dict[str, int]) -> Move:
+    """Give a new incarnation, or one whose run got its name only now, the run's next life."""
+    job = move.job
+    fresh = move.before is None or move.before.run != job.run
+    if not fresh:
+        return move
+    lives[job.run] = max(lives.get(job.run, 0) + 1, job.life)
+    return replace(move, job=replace(job, life=lives[job.run]))
+
+
+def _chained(
+    moves: Sequence[Move], found: Sequence[Found], lives: dict[str, int], now: datetime
+) -> list[Move]:
+    """Join each walltime TIMEOUT with the job that continues it."""
+    linked = list(moves)
+    place = {m.job.native_id: i for i, m in enumerate(moves) if m.restarted_as is None}
+    strangers = {f.native_id: f for f in found if f.native_id not in place}
+    pool = Successors(
+        [_candidate(m) for m in moves]
+        + [Candidate(f.native_id, f.seen.state, f.seen.facts, False) for f in strangers.values()]
+    )
+    for i, move in enumerate(moves):
+        ended = move.job
+        if move.transition is None or ended.state is not State.TIMEOUT or move.restarted_as:
+            continue
+        chosen = pool.take(ended.native_id, ended.facts, ended.ended_at)
+        if chosen is None:
+            continue
+        if chosen.native_id in place:
+            at = place[chosen.native_id]
+            linked[at] = joined = _joined(linked[at], linked[i].job, lives)
+        else:
+            joined = _taken_over(strangers[chosen.native_id], linked[i].job, lives, now)
+            linked.append(joined)
+        linked[i] = replace(
+            linked[i],
+            job=replace(linked[i].job, successor=joined.job.ref),
+            restarted_as=joined.job.ref,
+            restarted_in=joined.job.state,
+        )
+    return linked
+
+
+def _candidate(move: Move) -> Candidate:
+    seen_before = move.before is not None and move.before.first_seen_at is not None
+    return Candidate(move.job.native_id, move.job.state, move.job.facts, seen_before)
+
+
+def _joined(move: Move, before: Job, lives: dict[str, int]) -> Move:
+    """A successor that is tracked already becomes the next life of the run it continues."""
+    job = replace(move.job, predecessor=before.id or None)
+    if job.run != before.run:
+        lives[before.run] = lives.get(before.run, before.life) + 1
+        job = replace(job, run=before.run, life=lives[before.run], bucket=before.bucket)
+    return replace(move, job=job, silent=job.state not in TERMINAL)
+
+
+def _taken_over(one: Found, before: Job, lives: dict[str, int], now: datetime) -> Move:
+    choices = replace(before.choices, name=None, log_path=None, last_status=None)
+    child = replace(
+        next_life(before, one.seen.birth, now), native_id=one.native_id, choices=choices
+    )
+    lives[before.run] = lives.get(before.run, before.life) + 1
+    child = replace(child, life=lives[before.run])
+    job, transition = moved(child, one.seen, proof=one.seen.proof, now=now)
+    return Move(None, job, transition, silent=job.state not in TERMINAL)
