@@ -1,0 +1,133 @@
+"""From moves and logs to everything one sweep of one cluster commits."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from jobmond.analysis import notices
+from jobmond.analysis.judge import Judged, judged
+from jobmond.analysis.notes import note
+from jobmond.analysis.postmortem import Autopsy, autopsy, evidence
+from jobmond.analysis.settle import Move
+from jobmond.model.commit import JobChange
+from jobmond.model.job import Job
+from jobmond.model.observation import LogTail, NotApplicable, Reading
+from jobmond.model.outcome import Delivery, News
+from jobmond.model.state import PostMortem, State
+from jobmond.ports import Case, Rule
+
+AGENT_LOG = "agent_log"
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What changed, what to tell, and the files that must stand."""
+
+    changes: tuple[JobChange, ...]
+    news: tuple[News, ...]
+    deliveries: tuple[Delivery, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What is decided elsewhere: rules, and how long a post-mortem stays open (sweeps).
+
+    `agent_logs` is the directory of failure entries, absolute.
+    """
+
+    rules: tuple[Rule, ...]
+    sinks: tuple[str, ...]
+    agent_logs: str
+    post_mortem_sweeps: int = 3
+
+
+def concluded(
+    moves: Sequence[Move],
+    readings: Mapping[str, Reading[LogTail]],
+    *,
+    terms: Terms,
+    now: datetime,
+) -> Conclusion:
+    """Judge every move, explain what failed, compose the news."""
+    changes: list[JobChange] = []
+    news: list[News] = []
+    entries: list[Delivery] = []
+    for move in moves:
+        reading = _reading_for(move, readings)
+        examined = autopsy(move.job, reading, ended_now=_to_explain(move), terms=terms, now=now)
+        job = replace(examined.job, log=evidence(move.job.log, reading, now=now))
+        verdict = judged(Case(move.before, job, now), terms.rules)
+        job = replace(job, signals=verdict.signals)
+        job = replace(job, note=note(job, now=now))
+        if examined.entry is not None:
+            entries.append(_entry_delivery(job, examined, now))
+        news.extend(_news(replace(move, job=job), examined, verdict, now))
+        if job != move.before:
+            changes.append(JobChange(job, (move.transition,) if move.transition else ()))
+    return Conclusion(
+        tuple(changes),
+        tuple(news),
+        tuple([*entries, *news_deliveries(news, terms.sinks, now)]),
+    )
+
+
+def news_deliveries(news: Iterable[News], sinks: Sequence[str], now: datetime) -> list[Delivery]:
+    """One delivery a sink and event, grouped by sink, in the order of the events."""
+    told = list(news)
+    return [
+        Delivery(0, n.key, sink, {"key": n.key, **n.payload}, created_at=now, due_at=now)
+        for sink in sinks
+        for n in told
+    ]
+
+
+def _reading_for(move: Move, readings: Mapping[str, Reading[LogTail]]) -> Reading[LogTail]:
+    """The reading of a life's log; an earlier life under the same id has lost its own."""
+    if move.restarted_as == move.job.ref:
+        return NotApplicable()
+    return readings.get(move.job.native_id, NotApplicable())
+
+
+def _to_explain(move: Move) -> bool:
+    """Whether this sweep saw an end that somebody should know the reason of."""
+    return (
+        move.transition is not None
+        and move.restarted_as is None
+        and notices.severity(move.job.state) is notices.Severity.ALARM
+    )
+
+
+def _entry_delivery(job: Job, examined: Autopsy, now: datetime) -> Delivery:
+    body: dict[str, Any] = {"path": job.agent_log, "text": examined.entry}
+    key = f"{notices.transition_key(job)}:entry:{job.post_mortem_tries}"
+    return Delivery(0, key, AGENT_LOG, body, created_at=now, due_at=now)
+
+
+def _news(move: Move, examined: Autopsy, verdict: Judged, now: datetime) -> Iterable[News]:
+    job = move.job
+    if move.transition is not None and not move.silent:
+        if move.restarted_as is not None and move.restarted_in is not None:
+            yield notices.restart_news(
+                job,
+                move.transition,
+                after=move.restarted_in,
+                successor=move.restarted_as,
+                at=now,
+            )
+        elif notices.worth_telling(job, move.transition):
+            yield notices.transition_news(job, move.transition, at=now)
+    elif move.first_part_failed and move.transition is None:
+        yield notices.array_news(job, at=now)
+    if examined.cause_changed:
+        yield notices.cause_news(job, at=now)
+    for signal in verdict.opened:
+        yield notices.signal_news(job, signal, "signal", at=now)
+    if job.state not in notices.TERMINAL:
+        for signal in verdict.cleared:
+            yield notices.signal_news(job, signal, "cleared", at=now)
+
+
+def waiting_for_log(job: Job) -> bool:
+    """Whether an ended job's log is still wanted."""
+    return job.post_mortem is PostMortem.PENDING and job.state is not State.UNKNOWN

@@ -1,0 +1,61 @@
+"""One cluster as the sweep sees it: how to ask, how long to wait, whom to adopt."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol
+
+from jobmond.model.state import Kind
+from jobmond.ports import Backend, LogSource, Transport
+
+
+class Login(Protocol):
+    """A transport that stopped after a refusal and can be told to try once more."""
+
+    def retry_login(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A configured cluster with everything needed to ask it.
+
+    `backends` maps kinds to the source that answers for them; `logs` reads all their logs in one
+    script. `budget_s` bounds one sweep. `discover` tracks what nobody registered.
+    """
+
+    name: str
+    kind: str
+    backends: Mapping[Kind, Backend]
+    logs: LogSource
+    transports: tuple[Transport, ...]
+    active: bool = True
+    discover: bool = False
+    notes: str | None = None
+    budget_s: float = 120.0
+    backoff: timedelta = timedelta(minutes=1)
+    backoff_max: timedelta = timedelta(hours=1)
+    logins_seen: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def discovers(self) -> bool:
+        """Whether jobs can turn up here that nobody added."""
+        return self.active and self.discover and any(b.discovers for b in self.backends.values())
+
+    def new_logins(self) -> int:
+        """Logins attempted since this was last asked."""
+        total = 0
+        for i, transport in enumerate(self.transports):
+            total += transport.logins - self.logins_seen.get(i, 0)
+            self.logins_seen[i] = transport.logins
+        return total
+
+    def retry_login(self) -> None:
+        """Let transports that wait for a person try once more."""
+        for transport in self.transports:
+            retry = getattr(transport, "retry_login", None)
+            if retry is not None:
+                retry()
+
+    async def close(self) -> None:
+        for transport in self.transports:
+            await transport.close()

@@ -1,0 +1,245 @@
+"""One sweep of one cluster: load, ask, decide, commit. The only place that awaits and decides."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+import structlog
+
+from jobmond.analysis import notices
+from jobmond.analysis.conclude import Conclusion, Terms, concluded, news_deliveries
+from jobmond.analysis.health import changed, health_after, may_contact
+from jobmond.analysis.settle import Classify, Found, Move, settled
+from jobmond.model.commit import ClusterSnapshot, JobChange, SweepCommit
+from jobmond.model.job import ClusterHealth, Job
+from jobmond.model.observation import LogTail, Reading
+from jobmond.model.state import ClusterStatus, Kind, State
+from jobmond.ports import Clock
+from jobmond.sweep.cluster import Cluster
+from jobmond.sweep.observe import Answers, ask, log_asks, read_logs
+
+journal = structlog.get_logger("jobmond.sweep")
+
+Call = Callable[..., Awaitable[Any]]
+
+# Accounting and our clock may disagree a little; what is known already is never adopted twice.
+ADOPT_SLACK = timedelta(minutes=5)
+
+
+class Memory(Protocol):
+    """The part of the store that a sweep needs."""
+
+    def snapshot(self, cluster: str, *, correct_since: datetime) -> ClusterSnapshot: ...
+    def known(
+        self, cluster: str, kind: Kind, native_ids: Sequence[str]
+    ) -> frozenset[tuple[str, str | None]]: ...
+    def commit(self, commit: SweepCommit) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one sweep of one cluster did. `contacted` is false where it was left alone."""
+
+    cluster: str
+    at: datetime
+    status: str
+    jobs: int
+    changes: int
+    error: str | None = None
+    remedy: str | None = None
+    contacted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeper:
+    """Sweeps clusters. `call` runs a store method in the writer's thread."""
+
+    memory: Memory
+    call: Call
+    clock: Clock
+    classify: Classify
+    terms: Terms
+    unknown_for: timedelta = timedelta(hours=24)
+    correct_for: timedelta = timedelta(hours=24)
+    tail_bytes: int = 65536
+
+    async def sweep(self, cluster: Cluster, *, asked: bool = False) -> Result:
+        """One sweep of `cluster`; `asked` by a person overrides back-off and needs-login."""
+        started_at = self.clock.now()
+        past: ClusterSnapshot = await self.call(
+            self.memory.snapshot, cluster.name, correct_since=started_at - self.correct_for
+        )
+        if not cluster.active:
+            return await self._switched_off(cluster, past, started_at)
+        if not may_contact(past.health, now=started_at, asked=asked):
+            return _left_alone(cluster, past, started_at)
+        if asked:
+            cluster.retry_login()
+        since = (past.health.last_ok_at if past.health else None) or started_at
+        deadline = self.clock.monotonic() + cluster.budget_s
+        pollable = [j for j in past.jobs if j.tracked or j.state is State.LOST]
+        answers = await ask(
+            cluster, pollable, since=since - ADOPT_SLACK, clock=self.clock
+        )
+        moves = await self._settled(cluster, past, answers, since)
+        asks = log_asks(moves, tail_bytes=self.tail_bytes)
+        if answers.needs_login:
+            asks = []
+        readings = await read_logs(
+            cluster, asks, now=self.clock.now(), timeout_s=deadline - self.clock.monotonic()
+        )
+        return await self._commit(cluster, past, answers, moves, readings, started_at)
+
+    async def _settled(
+        self, cluster: Cluster, past: ClusterSnapshot, answers: Answers, since: datetime
+    ) -> tuple[Move, ...]:
+        found = await self._unknown(cluster.name, answers.found)
+        first_contact = past.health is None or past.health.last_ok_at is None
+        return await asyncio.to_thread(
+            settled,
+            cluster.name,
+            past.jobs,
+            answers.sightings,
+            found,
+            adopt=cluster.discover,
+            adopt_since=None if first_contact else since - ADOPT_SLACK,
+            lives=past.lives,
+            classify=self.classify,
+            now=self.clock.now(),
+            unknown_for=self.unknown_for,
+        )
+
+    async def _unknown(self, cluster: str, found: Sequence[Found]) -> list[Found]:
+        """What was found and is no incarnation that was tracked before."""
+        known: set[tuple[Kind, str, str | None]] = set()
+        for kind in {f.kind for f in found}:
+            ids = [f.native_id for f in found if f.kind is kind]
+            pairs = await self.call(self.memory.known, cluster, kind, ids)
+            known |= {(kind, native_id, birth) for native_id, birth in pairs}
+        return [f for f in found if (f.kind, f.native_id, f.seen.birth) not in known]
+
+    async def _commit(
+        self,
+        cluster: Cluster,
+        past: ClusterSnapshot,
+        answers: Answers,
+        moves: Sequence[Move],
+        readings: Mapping[str, Reading[LogTail]],
+        started_at: datetime,
+    ) -> Result:
+        now = self.clock.now()
+        conclusion: Conclusion = await asyncio.to_thread(
+            concluded, moves, readings, terms=self.terms, now=now
+        )
+        calls = dict(answers.calls)
+        if readings:
+            calls["logs"] = calls.get("logs", 0) + 1
+        health = _health(cluster, past.health, answers, now)
+        news = list(conclusion.news)
+        deliveries = list(conclusion.deliveries)
+        if changed(past.health, health):
+            about = notices.cluster_news(past.health, health, at=now)
+            news.insert(0, about)
+            deliveries = news_deliveries([about], self.terms.sinks, now) + deliveries
+        await self.call(
+            self.memory.commit,
+            SweepCommit(
+                cluster=cluster.name,
+                started_at=started_at,
+                at=now,
+                health=health,
+                changes=conclusion.changes,
+                news=tuple(news),
+                deliveries=tuple(deliveries),
+                calls=calls,
+                logins=cluster.new_logins(),
+            ),
+        )
+        _say(cluster, answers, moves)
+        return Result(
+            cluster.name,
+            now,
+            health.status,
+            jobs=sum(1 for m in moves if m.job.tracked),
+            changes=len(conclusion.news),
+            error=health.error,
+            remedy=health.remedy,
+        )
+
+    async def _switched_off(
+        self, cluster: Cluster, past: ClusterSnapshot, now: datetime
+    ) -> Result:
+        health = _as(cluster, past.health, ClusterStatus.INACTIVE, None, None, now)
+        fresh = [j for j in past.jobs if j.tracked and not j.stale]
+        if past.health is None or past.health.status != health.status or fresh:
+            changes = tuple(JobChange(replace(j, stale=True)) for j in fresh)
+            await self.call(
+                self.memory.commit,
+                SweepCommit(cluster.name, now, now, health=health, changes=changes),
+            )
+        return Result(
+            cluster.name, now, health.status, _tracked(past.jobs), 0, contacted=False
+        )
+
+
+def _left_alone(cluster: Cluster, past: ClusterSnapshot, now: datetime) -> Result:
+    health = past.health
+    return Result(
+        cluster.name,
+        now,
+        health.status if health else ClusterStatus.UNREACHABLE,
+        _tracked(past.jobs),
+        0,
+        error=health.error if health else None,
+        remedy=health.remedy if health else None,
+        contacted=False,
+    )
+
+
+def _tracked(jobs: Iterable[Job]) -> int:
+    return sum(1 for j in jobs if j.tracked)
+
+
+def _health(
+    cluster: Cluster, before: ClusterHealth | None, answers: Answers, now: datetime
+) -> ClusterHealth:
+    status = ClusterStatus.OK
+    if answers.needs_login:
+        status = ClusterStatus.NEEDS_LOGIN
+    elif answers.trouble is not None:
+        status = ClusterStatus.UNREACHABLE
+    return _as(cluster, before, status, answers.trouble, answers.remedy, now)
+
+
+def _as(
+    cluster: Cluster,
+    before: ClusterHealth | None,
+    status: ClusterStatus,
+    error: str | None,
+    remedy: str | None,
+    now: datetime,
+) -> ClusterHealth:
+    return health_after(
+        before,
+        name=cluster.name,
+        kind=cluster.kind,
+        notes=cluster.notes,
+        status=status,
+        error=error,
+        remedy=remedy,
+        backoff=cluster.backoff,
+        backoff_max=cluster.backoff_max,
+        now=now,
+    )
+
+
+def _say(cluster: Cluster, answers: Answers, moves: Sequence[Move]) -> None:
+    for complaint in answers.complaints:
+        journal.warning("not understood", cluster=cluster.name, what=complaint)
+    if answers.trouble is not None:
+        return
+    for move in moves:
+        if move.error is not None:
+            journal.warning("not moved", job=move.job.ref, why=move.error)
