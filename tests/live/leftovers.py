@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from tests.live.processes import Signs
 from tests.live.users import remove_users, users_under
 
 
-def wipe(folder: Path, roots: Sequence[int] = ()) -> None:
+def wipe(folder: Path) -> None:
     """Everything of the lab in `folder`, be it this process' or an orphan's: processes first.
 
     Raises TimeoutError when a process survives; users and folder go nevertheless.
@@ -23,6 +22,8 @@ def wipe(folder: Path, roots: Sequence[int] = ()) -> None:
         frozenset(mark.encode() for mark in marks),
         frozenset(entry.pw_uid for entry in users_under(homes)),
     )
+    notes = [note.read_text() for note in (folder / "notes").glob("*")]
+    roots = {int(note.split(" ")[0]) for note in notes if processes.same_process(note)}
     try:
         processes.kill_all(signs, roots)
     finally:
@@ -47,11 +48,5 @@ def clear_orphans() -> None:
             owner = (folder / "owner").read_text()
         except OSError:
             continue  # half made by a process that lives, or half gone
-        if owner and owner != identity(int(owner.split()[0])):
+        if owner and not processes.same_process(owner):
             wipe(folder)
-
-
-def identity(pid: int) -> str:
-    """Pid and start: a pid alone comes back."""
-    row = processes.read_process(pid)
-    return f"{pid} {row.started if row and row.alive else 'gone'}"

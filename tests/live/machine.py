@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.live import counting, options, processes, slurm
-from tests.live.leftovers import clear_orphans, identity, wipe
+from tests.live.leftovers import clear_orphans, wipe
 from tests.live.options import LabOptions, Places
 from tests.live.processes import Daemon
 from tests.live.sshd import Sshd, generate_key
@@ -97,9 +97,8 @@ class Machine:
             return
         self._started = False
         atexit.unregister(self.down)
-        roots = [daemon.pid for daemon in self._daemons.values() if daemon.running]
         try:
-            wipe(self.places.folder, roots)
+            wipe(self.places.folder)
         finally:
             for daemon in self._daemons.values():
                 daemon.kill()  # reaps it
@@ -245,9 +244,9 @@ class Machine:
         """Folders, keys and every configuration file."""
         places = self.places
         places.folder.mkdir(mode=0o755)
-        places.owner.write_text(identity(os.getpid()))
+        places.owner.write_text(processes.identity(os.getpid()))
         self.ports = options.reserve_ports(os.getpid())
-        for folder in (places.etc, places.journals, places.run, places.homes):
+        for folder in (places.etc, places.journals, places.run, places.notes, places.homes):
             folder.mkdir(mode=0o755)
         host = _loopback_host_name()
         self.plan = slurm.SlurmPlan(self.options, places, self.ports, host, self.cgroup)
@@ -295,6 +294,7 @@ class Machine:
             name,
             argv,
             output=self.places.journals / f"{name}.out",
+            note=self.places.notes / name,
             env=self.env,
             as_user=as_user,
         )

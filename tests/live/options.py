@@ -132,6 +132,11 @@ class Places:
         return self.folder / "run"
 
     @property
+    def notes(self) -> Path:
+        """One file a daemon with its identity, outside of what the daemons may write."""
+        return self.folder / "notes"
+
+    @property
     def ssh(self) -> Path:
         return self.folder / "ssh"
 

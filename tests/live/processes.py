@@ -166,9 +166,22 @@ def listening(port: int) -> bool:
     return any(row[1] == wanted and row[3] == "0A" for row in rows)
 
 
+def identity(pid: int) -> str:
+    """Pid and start: a pid alone comes back."""
+    row = read_process(pid)
+    return f"{pid} {row.started if row and row.alive else 'gone'}"
+
+
+def same_process(note: str) -> bool:
+    """Whether the process whose `identity` is `note` still lives."""
+    pid = note.split(" ", maxsplit=1)[0]
+    return pid.isdigit() and not note.endswith("gone") and note == identity(int(pid))
+
+
 class Daemon:
     """One foreground daemon in its own session; its output goes to `output`.
 
+    `note` keeps its identity for whoever cleans up later: sshd overwrites its own environment.
     `as_user` drops privileges for a daemon that refuses root.
     """
 
@@ -178,12 +191,14 @@ class Daemon:
         argv: Sequence[str],
         *,
         output: Path,
+        note: Path,
         env: Mapping[str, str],
         as_user: str | None = None,
     ) -> None:
         self.name = name
         self._argv = list(argv)
         self._output = output
+        self._note = note
         self._env = dict(env)
         self._as_user = as_user
         self._process: subprocess.Popen[bytes] | None = None
@@ -216,6 +231,7 @@ class Daemon:
                 group=self._as_user,
                 extra_groups=None if self._as_user is None else [],
             )
+        self._note.write_text(identity(self._process.pid))
 
     def stop(self, timeout_s: float = 10.0) -> None:
         """SIGTERM, and SIGKILL when that did nothing within `timeout_s`; thaws it first."""

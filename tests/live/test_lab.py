@@ -275,7 +275,7 @@ def test_a_lab_whose_process_was_killed_is_cleared_by_the_next() -> None:
         "lab = Lab(LabOptions(nodes=2, users=1, accounting=False)); lab.up()\n"
         "job = lab.sbatch(lab.user, 'env -i sleep 613')\n"
         "lab.wait_for_state(job, 'RUNNING')\n"
-        "print(lab.folder, lab.user.name, flush=True)\n"
+        "print(lab.folder, lab.user.name, lab.ports.sshd, flush=True)\n"
         "input()\n"
     )
     with subprocess.Popen(
@@ -286,13 +286,14 @@ def test_a_lab_whose_process_was_killed_is_cleared_by_the_next() -> None:
         text=True,
     ) as doomed:
         assert doomed.stdout is not None
-        folder, name = doomed.stdout.readline().split()
+        folder, name, sshd_port = doomed.stdout.readline().split()
         uid = pwd.getpwnam(name).pw_uid
         clear_orphans()
         assert Path(folder).exists()  # its process lives
         doomed.send_signal(signal.SIGKILL)
     clear_orphans()
     assert not Path(folder).exists()
+    assert not processes.listening(int(sshd_port))
     assert not {row.pid for row in processes.table().values() if row.alive and row.uid == uid}
     assert name not in {entry.pw_name for entry in pwd.getpwall()}
 
