@@ -1,0 +1,46 @@
+"""Fixtures of the live tests: one shared lab a session, own labs for what breaks things."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.live.lab import Lab
+from tests.live.options import LabOptions
+from tests.live.requirements import missing
+from tests.live.users import User
+
+REQUIRE = "JOBMOND_REQUIRE_LIVE"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a live test where no lab can start; with JOBMOND_REQUIRE_LIVE=1 that is a failure."""
+    if item.get_closest_marker("live") is None:
+        return
+    if why := missing():
+        if os.environ.get(REQUIRE) == "1":
+            pytest.fail(f"{item.name}: {why} ({REQUIRE}=1)", pytrace=False)
+        pytest.skip(f"{item.name}: {why}")
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[Lab]:
+    """The lab that all live tests share; leave it whole: every daemon running and answering."""
+    with Lab() as shared:
+        yield shared
+
+
+@pytest.fixture
+def user(lab: Lab) -> User:
+    """A user nobody else has, so that its counts are this test's own."""
+    return lab.add_user()
+
+
+@pytest.fixture
+def make_lab() -> Iterator[Callable[[LabOptions], Lab]]:
+    """Start labs that belong to one test alone, to break them or to turn other knobs."""
+    with ExitStack() as stack:
+        yield lambda knobs: stack.enter_context(Lab(knobs))
