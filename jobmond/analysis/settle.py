@@ -63,9 +63,10 @@ def settled(
     `lives` maps run name to its highest life so far.
     """
     moves: list[Move] = []
+    owners = asked_about(jobs)
     for job in jobs:
         sighting = sightings.get((job.kind, job.native_id))
-        if sighting is None:
+        if sighting is None or owners.get((job.kind, job.native_id)) is not job:
             moves.append(Move(job, job))
         else:
             moves.extend(_applied(job, sighting, classify, now, unknown_for))
@@ -78,6 +79,18 @@ def settled(
         found = ()
     moves = [_numbered(m, counter) for m in moves]
     return tuple(_chained(moves, found, counter, now))
+
+
+def asked_about(jobs: Sequence[Job]) -> dict[tuple[Kind, str], Job]:
+    """The incarnations a sweep asks about: tracked ones, and LOST ones that may be corrected.
+
+    Where a native id has several, the newest owns it; the others are only waiting for their log.
+    """
+    owners: dict[tuple[Kind, str], Job] = {}
+    for job in sorted(jobs, key=lambda j: (j.tracked, j.id)):
+        if job.tracked or job.state is State.LOST:
+            owners[job.kind, job.native_id] = job
+    return owners
 
 
 def _applied(

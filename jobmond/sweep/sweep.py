@@ -11,11 +11,11 @@ import structlog
 from jobmond.analysis import notices
 from jobmond.analysis.conclude import Conclusion, Terms, concluded, news_deliveries
 from jobmond.analysis.health import changed, health_after, may_contact
-from jobmond.analysis.settle import Classify, Found, Move, settled
+from jobmond.analysis.settle import Classify, Found, Move, asked_about, settled
 from jobmond.model.commit import ClusterSnapshot, JobChange, SweepCommit
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.observation import LogTail, Reading
-from jobmond.model.state import ClusterStatus, Kind, State
+from jobmond.model.state import ClusterStatus, Kind
 from jobmond.ports import Clock
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.observe import Answers, ask, log_asks, read_logs
@@ -79,10 +79,8 @@ class Sweeper:
             cluster.retry_login()
         since = (past.health.last_ok_at if past.health else None) or started_at
         deadline = self.clock.monotonic() + cluster.budget_s
-        pollable = [j for j in past.jobs if j.tracked or j.state is State.LOST]
-        answers = await ask(
-            cluster, pollable, since=since - ADOPT_SLACK, clock=self.clock
-        )
+        pollable = list(asked_about(past.jobs).values())
+        answers = await ask(cluster, pollable, since=since - ADOPT_SLACK, clock=self.clock)
         moves = await self._settled(cluster, past, answers, since)
         asks = log_asks(moves, tail_bytes=self.tail_bytes)
         if answers.needs_login:
@@ -168,9 +166,7 @@ class Sweeper:
             remedy=health.remedy,
         )
 
-    async def _switched_off(
-        self, cluster: Cluster, past: ClusterSnapshot, now: datetime
-    ) -> Result:
+    async def _switched_off(self, cluster: Cluster, past: ClusterSnapshot, now: datetime) -> Result:
         health = _as(cluster, past.health, ClusterStatus.INACTIVE, None, None, now)
         fresh = [j for j in past.jobs if j.tracked and not j.stale]
         if past.health is None or past.health.status != health.status or fresh:
@@ -179,9 +175,7 @@ class Sweeper:
                 self.memory.commit,
                 SweepCommit(cluster.name, now, now, health=health, changes=changes),
             )
-        return Result(
-            cluster.name, now, health.status, _tracked(past.jobs), 0, contacted=False
-        )
+        return Result(cluster.name, now, health.status, _tracked(past.jobs), 0, contacted=False)
 
 
 def _left_alone(cluster: Cluster, past: ClusterSnapshot, now: datetime) -> Result:

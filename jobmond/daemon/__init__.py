@@ -1,0 +1,1 @@
+"""When to sweep: the bell, requests, signals."""
