@@ -94,6 +94,7 @@ def _to_explain(move: Move) -> bool:
     return (
         move.transition is not None
         and move.restarted_as is None
+        and not move.silent
         and notices.severity(move.job.state) is notices.Severity.ALARM
     )
 

@@ -9,7 +9,7 @@ from jobmond.analysis.resolve import moved, next_life, resolve
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.observation import Facts, Seen, Sighting
 from jobmond.model.outcome import Transition
-from jobmond.model.state import TERMINAL, Kind, State
+from jobmond.model.state import TERMINAL, Bucket, Kind, State
 
 Classify = Callable[[Choices, Facts, str], Classified]
 
@@ -78,7 +78,7 @@ def settled(
         )
         found = ()
     moves = [_numbered(m, counter) for m in moves]
-    return tuple(_chained(moves, found, counter, now))
+    return tuple(_with_parts(_chained(moves, found, counter, now), now))
 
 
 def asked_about(jobs: Sequence[Job]) -> dict[tuple[Kind, str], Job]:
@@ -199,6 +199,33 @@ def _chained(
             restarted_in=joined.job.state,
         )
     return linked
+
+
+def _with_parts(moves: Sequence[Move], now: datetime) -> Iterable[Move]:
+    """Rows of their own for the running tasks of arrays in the buckets that have metrics.
+
+    A part's ends are told by its array's news, never by itself.
+    """
+    known = {(m.job.kind, m.job.native_id) for m in moves}
+    for move in moves:
+        master = move.job.native_id.partition("_")[0]
+        part = master != move.job.native_id and (move.job.kind, master) in known
+        yield replace(move, silent=True) if part else move
+        tasks = move.job.facts.tasks
+        if tasks is None or move.job.bucket is Bucket.OTHER or not move.job.tracked:
+            continue
+        for native_id in tasks.running:
+            if (move.job.kind, native_id) not in known:
+                yield Move(None, _part(move.job, native_id, now), silent=True)
+
+
+def _part(array: Job, native_id: str, now: datetime) -> Job:
+    """A running task that the next sweep asks about."""
+    choices = replace(array.choices, name=None, log_path=None, last_status=None)
+    blank = replace(next_life(array, "", now), birth=None, predecessor=None, life=array.life)
+    return replace(
+        blank, native_id=native_id, choices=choices, state=State.UNKNOWN, native="", discovered=True
+    )
 
 
 def _candidate(move: Move) -> Candidate:

@@ -15,12 +15,13 @@ class TaskCounts:
     """The parts of a many-part job (array, heterogeneous job).
 
     `by_state` maps canonical state to number of parts; `failed` names the first ten parts that
-    ended badly (native ids, e.g. `4711_3`).
+    ended badly (native ids, e.g. `4711_3`), `running` the first hundred that run.
     """
 
     total: int
     by_state: Mapping[State, int]
     failed: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

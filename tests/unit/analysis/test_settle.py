@@ -5,12 +5,18 @@ from dataclasses import replace
 from tests.unit.builders import DAY, NOW, at, by_name, ended, job, seen, unseen
 
 from jobmond.analysis.settle import Found, settled
-from jobmond.model.job import Choices
+from jobmond.model.job import Choices, Classified
 from jobmond.model.observation import Facts, TaskCounts
-from jobmond.model.state import Kind, State
+from jobmond.model.state import Bucket, Kind, State
 
 
-def settle(jobs, sightings, found=(), *, adopt=False, adopt_since=None, lives=None):
+def as_rl(choices, facts, native_id):
+    return Classified(Bucket.RL, "rl", "grid", frozenset())
+
+
+def settle(
+    jobs, sightings, found=(), *, adopt=False, adopt_since=None, lives=None, classify=by_name
+):
     moves = settled(
         "lab",
         jobs,
@@ -19,7 +25,7 @@ def settle(jobs, sightings, found=(), *, adopt=False, adopt_since=None, lives=No
         adopt=adopt,
         adopt_since=adopt_since,
         lives=lives or {},
-        classify=by_name,
+        classify=classify,
         now=NOW,
         unknown_for=DAY,
     )
@@ -210,3 +216,33 @@ def test_an_ended_life_waiting_for_its_log_is_not_moved_by_the_next_life():
     moves = settle([over, live], {"4711": seen(State.RUNNING, birth="200")})
     assert moves["4711", "100"].job == over
     assert moves["4711", "200"].job.state is State.RUNNING
+
+
+def array(*running):
+    return TaskCounts(9, {State.RUNNING: len(running)}, (), running)
+
+
+def test_running_tasks_of_an_array_are_rows_of_their_own_where_metrics_matter():
+    moves = settle(
+        [job()], {"4711": seen(State.RUNNING, tasks=array("4711_3", "4711_4"))}, classify=as_rl
+    )
+    part = moves["4711_3", None]
+    assert (part.silent, part.job.tracked, part.job.id, part.transition) == (True, True, 0, None)
+    assert ("4711_4", None) in moves
+
+
+def test_tasks_of_other_arrays_are_not_and_known_ones_not_twice():
+    sighting = {"4711": seen(State.RUNNING, tasks=array("4711_3"))}
+    assert list(settle([job()], sighting)) == [("4711", "100")]
+    moves = settle([job(), job("4711_3")], sighting, classify=as_rl)
+    assert sorted(moves) == [("4711", "100"), ("4711_3", "100")]
+
+
+def test_the_end_of_a_part_is_not_told_by_itself():
+    moves = settle(
+        [job(), job("4711_3")],
+        {"4711": seen(State.RUNNING), "4711_3": seen(State.FAILED, exit_code=1)},
+    )
+    assert moves["4711_3", "100"].silent
+    alone = settle([job("4711_3")], {"4711_3": seen(State.FAILED, exit_code=1)})
+    assert not alone["4711_3", "100"].silent
