@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import structlog
 
 from jobmond.analysis import notices
-from jobmond.analysis.conclude import Conclusion, Terms, concluded, news_deliveries
+from jobmond.sweep.conclude import Conclusion, Terms, concluded, news_deliveries
 from jobmond.analysis.health import changed, health_after, may_contact
 from jobmond.analysis.settle import Classify, Found, Move, asked_about, settled
 from jobmond.model.commit import ClusterSnapshot, JobChange, SweepCommit
@@ -129,7 +129,12 @@ class Sweeper:
     ) -> Result:
         now = self.clock.now()
         conclusion: Conclusion = await asyncio.to_thread(
-            concluded, moves, readings, terms=self.terms, now=now
+            concluded,
+            moves,
+            readings,
+            terms=self.terms,
+            answered=answers.trouble is None,
+            now=now,
         )
         calls = dict(answers.calls)
         if readings:

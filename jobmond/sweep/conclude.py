@@ -7,14 +7,13 @@ from typing import Any
 
 from jobmond.analysis import notices
 from jobmond.analysis.judge import Judged, judged
-from jobmond.analysis.notes import note
-from jobmond.analysis.postmortem import Autopsy, autopsy, evidence
+from jobmond.sweep.postmortem import Autopsy, autopsy, evidence
 from jobmond.analysis.settle import Move
 from jobmond.model.commit import JobChange
 from jobmond.model.job import Job
 from jobmond.model.observation import LogTail, NotApplicable, Reading
 from jobmond.model.outcome import Delivery, News
-from jobmond.model.state import PostMortem, State
+from jobmond.model.state import TERMINAL, Severity
 from jobmond.ports import Case, Rule
 
 AGENT_LOG = "agent_log"
@@ -47,19 +46,30 @@ def concluded(
     readings: Mapping[str, Reading[LogTail]],
     *,
     terms: Terms,
+    answered: bool,
     now: datetime,
 ) -> Conclusion:
-    """Judge every move, explain what failed, compose the news."""
+    """Judge every move, explain what failed, compose the news.
+
+    `answered` says that the cluster as a whole did: what then moved nothing is that job's own
+    trouble, and shown with it.
+    """
     changes: list[JobChange] = []
     news: list[News] = []
     entries: list[Delivery] = []
     for move in moves:
         reading = _reading_for(move, readings)
-        examined = autopsy(move.job, reading, ended_now=_to_explain(move), terms=terms, now=now)
+        examined = autopsy(
+            move.job,
+            reading,
+            ended_now=_to_explain(move),
+            agent_logs=terms.agent_logs,
+            sweeps=terms.post_mortem_sweeps,
+            now=now,
+        )
         job = replace(examined.job, log=evidence(move.job.log, reading, now=now))
         verdict = judged(Case(move.before, job, now), terms.rules)
-        job = replace(job, signals=verdict.signals)
-        job = replace(job, note=note(job, now=now))
+        job = replace(job, signals=verdict.signals, note=move.error if answered else None)
         if examined.entry is not None:
             entries.append(_entry_delivery(job, examined, now))
         news.extend(_news(replace(move, job=job), examined, verdict, now))
@@ -95,7 +105,7 @@ def _to_explain(move: Move) -> bool:
         move.transition is not None
         and move.restarted_as is None
         and not move.silent
-        and notices.severity(move.job.state) is notices.Severity.ALARM
+        and notices.severity(move.job.state) is Severity.ALARM
     )
 
 
@@ -124,11 +134,8 @@ def _news(move: Move, examined: Autopsy, verdict: Judged, now: datetime) -> Iter
         yield notices.cause_news(job, at=now)
     for signal in verdict.opened:
         yield notices.signal_news(job, signal, "signal", at=now)
-    if job.state not in notices.TERMINAL:
+    if job.state not in TERMINAL:
         for signal in verdict.cleared:
             yield notices.signal_news(job, signal, "cleared", at=now)
 
 
-def waiting_for_log(job: Job) -> bool:
-    """Whether an ended job's log is still wanted."""
-    return job.post_mortem is PostMortem.PENDING and job.state is not State.UNKNOWN

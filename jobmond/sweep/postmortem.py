@@ -1,0 +1,102 @@
+"""What the log adds to an end: the cause, the entry about it, and for how long to look."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from jobmond.analysis.diagnose import diagnose
+from jobmond.analysis.logscan import Scan, tail_evidence
+from jobmond.analysis.mask import mask
+from jobmond.analysis.visible import visible
+from jobmond.model.job import Job, LogEvidence
+from jobmond.model.observation import Absent, LogTail, Read, Reading, Unavailable
+from jobmond.model.state import PostMortem
+from jobmond.reports.entry import entry
+
+_LAST_LINE_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Autopsy:
+    """A job after its end was looked into.
+
+    `entry` is the text of the failure entry where it has to be written (again). `cause_changed`
+    says that a failure told earlier now has another class of cause.
+    """
+
+    job: Job
+    entry: str | None = None
+    cause_changed: bool = False
+
+
+def autopsy(
+    job: Job,
+    reading: Reading[LogTail],
+    *,
+    ended_now: bool,
+    agent_logs: str,
+    sweeps: int,
+    now: datetime,
+) -> Autopsy:
+    """Look into an end that was seen in this sweep, or whose log was still wanted.
+
+    The first look writes the entry whether there is a log or not; later ones, up to `sweeps`
+    more, rewrite it when they find something.
+    """
+    if not ended_now and job.post_mortem is not PostMortem.PENDING:
+        return Autopsy(job)
+    scan = scanned(reading)
+    found = diagnose(
+        scan, state=job.state, exit_code=job.facts.exit_code, signal=job.facts.signal
+    )
+    tries = 0 if ended_now else job.post_mortem_tries + 1
+    known = None if ended_now else job.diagnosis
+    if scan is not None and scan.size_bytes:
+        stage = PostMortem.DONE
+    else:
+        stage = PostMortem.PENDING if tries < sweeps else PostMortem.GIVEN_UP
+    better = known is None or found.cause != known.cause or stage is PostMortem.DONE
+    after = replace(
+        job,
+        post_mortem=stage,
+        post_mortem_tries=tries,
+        diagnosis=found if better else known,
+    )
+    if not better:
+        return Autopsy(after)
+    after = replace(after, log=evidence(after.log, reading, now=now))
+    path, text = entry(after, now=now, scan=scan)
+    after = replace(after, agent_log=f"{agent_logs}/{path}")
+    return Autopsy(
+        after, text, cause_changed=known is not None and found.cause != known.cause
+    )
+
+
+def scanned(reading: Reading[LogTail]) -> Scan | None:
+    """What a log's end shows; None where it could not be read."""
+    if not isinstance(reading, Read):
+        return None
+    tail = reading.value
+    return tail_evidence(tail.tail, at_start=tail.offset == 0, offset=tail.offset)
+
+
+def evidence(known: LogEvidence, reading: Reading[LogTail], *, now: datetime) -> LogEvidence:
+    """The log as the last look found it. A look that failed keeps what was known before."""
+    if isinstance(reading, Read):
+        tail = reading.value
+        scan = scanned(reading)
+        last = scan.last_line if scan else None
+        return LogEvidence(
+            status="read" if tail.size_bytes else "empty",
+            path=tail.path,
+            size_bytes=tail.size_bytes,
+            inode=tail.inode,
+            mtime_at=tail.mtime_at,
+            read_at=now,
+            last_line=visible(mask(last.strip()))[:_LAST_LINE_CHARS] if last else None,
+        )
+    if isinstance(reading, Absent):
+        where = ", ".join(reading.looked)
+        return replace(known, status="absent", error=f"looked for {where}" if where else None)
+    if isinstance(reading, Unavailable):
+        return replace(known, status="unavailable", error=reading.why)
+    return known
