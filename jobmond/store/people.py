@@ -1,0 +1,216 @@
+"""What people ask of the store: track, find, choose, stop tracking."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, select, update
+
+from jobmond.errors import Refused
+from jobmond.model.commit import Added
+from jobmond.model.job import Choices, Classified, Job
+from jobmond.model.observation import Facts
+from jobmond.model.state import Kind, State
+from jobmond.store import codec
+from jobmond.store.choosing import Place, ended, placed, same_life
+from jobmond.store.engine import IN_LIST, batched
+from jobmond.store.rows import job_row, jobs_where
+from jobmond.store.runs import highest_life, run_number
+from jobmond.store.schema import incarnations
+
+
+def add(
+    connection: Connection,
+    asked: Job,
+    *,
+    classified: Classified,
+    submitted_at: datetime | None,
+) -> Added:
+    """`asked` is the job as it would be stored if nothing is known of it."""
+    identity = and_(
+        incarnations.c.cluster == asked.cluster,
+        incarnations.c.kind == asked.kind.value,
+        incarnations.c.native_id == asked.native_id,
+    )
+    lives = jobs_where(connection, identity)
+    tracked = next((job for job in lives if job.tracked), None)
+    if tracked is not None:
+        if None not in (asked.birth, tracked.birth) and asked.birth != tracked.birth:
+            raise Refused(
+                f"{asked.ref} is still tracked as an earlier job under this id; "
+                f"sweep {asked.cluster} first, then add it again"
+            )
+        return Added(_give(connection, tracked, asked, classified), created=False)
+    meant = [job for job in lives if same_life(job, birth=asked.birth, submitted_at=submitted_at)]
+    if not meant:
+        return Added(_insert(connection, asked), created=True)
+    known = meant[-1]
+    again = not ended(known)  # a person stopped tracking it and changed their mind
+    if again:
+        _set(connection, known.id, {"tracked": True, "untracked_at": None, "untracked_by": None})
+    return Added(_give(connection, known, asked, classified), created=again)
+
+
+def submitted(facts: Facts, at: datetime) -> Facts:
+    """`facts` with the submit time a person named, a hint until the source says it."""
+    return replace(facts, submitted_at=at)
+
+
+def fresh(
+    cluster: str,
+    kind: Kind,
+    native_id: str,
+    *,
+    choices: Choices,
+    classified: Classified,
+    birth: str | None,
+    facts: Facts,
+    now: datetime,
+) -> Job:
+    """A job that somebody asks to track and no sweep has seen yet."""
+    return Job(
+        id=0,
+        cluster=cluster,
+        kind=kind,
+        native_id=native_id,
+        birth=birth,
+        run=classified.run,
+        life=0,
+        bucket=classified.bucket,
+        type=classified.type,
+        labels=classified.labels,
+        choices=choices,
+        facts=facts,
+        state=State.PENDING,
+        native="",
+        added_at=now,
+    )
+
+
+def find(connection: Connection, word: str) -> tuple[Job, ...]:
+    for condition, exact in _readings(word):
+        found = jobs_where(connection, condition)
+        if found:
+            return tuple(found) if exact else _owners(found)
+    named = jobs_where(connection, incarnations.c.name == word)
+    alive = [job for job in named if job.tracked]
+    newest: dict[tuple[str, str], Job] = {}
+    for job in sorted(alive or named, key=lambda job: (job.life, job.id)):
+        newest[job.cluster, job.run] = job
+    return tuple(newest.values())
+
+
+def choose(connection: Connection, job_id: int, choices: Choices, classified: Classified) -> Job:
+    job = the_job(connection, job_id)
+    place = Place(choices, classified.bucket, classified.type, classified.run, classified.labels)
+    return _place(connection, job, place)
+
+
+def untrack(connection: Connection, job_id: int, *, by: str, now: datetime) -> Job:
+    job = the_job(connection, job_id)
+    held: dict[str, Any] = {"tracked": False, "untracked_by": by}
+    if job.tracked:
+        held["untracked_at"] = now
+    _set(connection, job_id, held)
+    return replace(job, tracked=False)
+
+
+def the_job(connection: Connection, job_id: int) -> Job:
+    found = jobs_where(connection, incarnations.c.id == job_id)
+    if not found:
+        raise Refused(f"the job with number {job_id} is not in the database any more")
+    return found[0]
+
+
+def superseded(connection: Connection, job_ids: Sequence[int]) -> frozenset[int]:
+    """Those of `job_ids` under whose ref a newer incarnation is stored."""
+    table, later = incarnations.c, incarnations.alias()
+    newer = (
+        select(later.c.id)
+        .where(
+            later.c.cluster == table.cluster,
+            later.c.kind == table.kind,
+            later.c.native_id == table.native_id,
+            later.c.id > table.id,
+        )
+        .exists()
+    )
+    found: set[int] = set()
+    for some in batched(job_ids, IN_LIST):
+        query = select(table.id).where(table.id.in_(some), newer)
+        found.update(connection.execute(query).scalars())
+    return frozenset(found)
+
+
+def _readings(word: str) -> list[tuple[ColumnElement[bool], bool]]:
+    """What `word` can mean as an id, the likeliest first, and whether it names the birth too."""
+    table = incarnations.c
+    readings = [(one, False) for one in _ids(word)]
+    if "@" in word:
+        written, _, birth = word.rpartition("@")
+        readings += [(and_(one, table.birth == birth), True) for one in _ids(written)]
+    return readings
+
+
+def _ids(written: str) -> list[ColumnElement[bool]]:
+    """`written` as a ref, then as a bare native id (which may hold a slash as well)."""
+    table = incarnations.c
+    cluster, _, native_id = written.partition("/")
+    bare = table.native_id == written
+    return (
+        [and_(table.cluster == cluster, table.native_id == native_id), bare]
+        if native_id
+        else [bare]
+    )
+
+
+def _owners(found: list[Job]) -> tuple[Job, ...]:
+    """The newest incarnation of each id; those tracked where any is."""
+    newest = {(job.cluster, job.kind, job.native_id): job for job in found}
+    alive = [job for job in newest.values() if job.tracked]
+    return tuple(alive or newest.values())
+
+
+def _insert(connection: Connection, asked: Job) -> Job:
+    run_id = run_number(connection, asked.cluster, asked.run)
+    job = replace(asked, life=highest_life(connection, run_id) + 1)
+    row = job_row(job, run_id)
+    number = connection.execute(
+        incarnations.insert().returning(incarnations.c.id), row
+    ).scalar_one()
+    return replace(job, id=number)
+
+
+def _give(connection: Connection, job: Job, asked: Job, classified: Classified) -> Job:
+    """`job` with what the request gives beyond what is known of it."""
+    held: dict[str, Any] = {}
+    if job.birth is None and asked.birth is not None:
+        held["birth"] = asked.birth
+    if job.first_seen_at is None and asked.facts != Facts():
+        held["facts"] = codec.dump(asked.facts)
+    if held:
+        _set(connection, job.id, held)
+        job = the_job(connection, job.id)
+    before = Place(job.choices, job.bucket, job.type, job.run, job.labels)
+    place = placed(before, asked.choices, classified)
+    return _place(connection, job, place) if place != before else the_job(connection, job.id)
+
+
+def _place(connection: Connection, job: Job, place: Place) -> Job:
+    held: dict[str, Any] = {
+        "choices": codec.dump(place.choices),
+        "bucket": place.bucket.value,
+        "type": place.type,
+        "labels": sorted(place.labels),
+        "name": replace(job, choices=place.choices).name,
+    }
+    if place.run != job.run:
+        run_id = run_number(connection, job.cluster, place.run)
+        held |= {"run_id": run_id, "life": highest_life(connection, run_id) + 1}
+    _set(connection, job.id, held)
+    return the_job(connection, job.id)
+
+
+def _set(connection: Connection, job_id: int, held: dict[str, Any]) -> None:
+    connection.execute(update(incarnations).where(incarnations.c.id == job_id).values(held))

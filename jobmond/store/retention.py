@@ -1,0 +1,96 @@
+"""Forgetting what is old, a bounded batch at a time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, or_, select
+
+from jobmond.model.state import PostMortem
+from jobmond.store.news import DELIVERED, GIVEN_UP
+from jobmond.store.schema import (
+    audit,
+    cluster_calls,
+    events,
+    followups,
+    incarnations,
+    outbox,
+    runs,
+)
+
+EXPIRY_BATCH = 1000
+CALLS_KEEP = timedelta(days=1)  # counts are shown for the last hour
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """How many of each were removed."""
+
+    jobs: int = 0
+    events: int = 0
+    deliveries: int = 0
+    calls: int = 0
+    audit: int = 0
+
+
+Forget = Callable[[Connection], int]
+
+
+def forgetters(
+    now: datetime,
+    *,
+    history_keep: timedelta | None,
+    events_keep: timedelta | None,
+    outbox_keep: timedelta | None,
+    audit_keep: timedelta | None,
+) -> dict[str, Forget]:
+    """What to call, one transaction a call, until it answers 0; None keeps for good."""
+    wanted: dict[str, Forget] = {
+        "calls": _old(cluster_calls, cluster_calls.c.at < now - CALLS_KEEP)
+    }
+    if history_keep is not None:
+        wanted["jobs"] = _old(incarnations, _forgettable(now - history_keep))
+    if events_keep is not None:
+        wanted["events"] = _old(events, events.c.at < now - events_keep)
+    if outbox_keep is not None:
+        settled = and_(
+            outbox.c.state.in_((DELIVERED, GIVEN_UP)), outbox.c.settled_at < now - outbox_keep
+        )
+        wanted["deliveries"] = _old(outbox, settled)
+    if audit_keep is not None:
+        wanted["audit"] = _old(audit, audit.c.at < now - audit_keep)
+    return wanted
+
+
+def drop_empty_runs(connection: Connection) -> None:
+    """Runs whose last incarnation was forgotten."""
+    held = select(incarnations.c.id).where(incarnations.c.run_id == runs.c.id).exists()
+    connection.execute(delete(runs).where(~held))
+
+
+def _forgettable(before: datetime) -> ColumnElement[bool]:
+    """Left tracking long ago, nothing still being looked for, nothing owed for it."""
+    table = incarnations.c
+    ref = table.cluster + "/" + table.native_id
+    owed = select(followups.c.id).where(
+        followups.c.state == "open",
+        or_(followups.c.ref == ref, followups.c.ref == ref + "@" + func.coalesce(table.birth, "")),
+    )
+    left_at = func.coalesce(table.ended_at, table.untracked_at, table.added_at)
+    return and_(
+        ~table.tracked,
+        table.post_mortem != PostMortem.PENDING.value,
+        left_at < before,
+        or_(table.untracked_at.is_(None), table.untracked_at < before),
+        ~owed.exists(),
+    )
+
+
+def _old(table: Table, condition: ColumnElement[bool]) -> Forget:
+    key = next(iter(table.primary_key.columns))
+
+    def forget(connection: Connection) -> int:
+        chosen = select(key).where(condition).order_by(key).limit(EXPIRY_BATCH)
+        return connection.execute(delete(table).where(key.in_(chosen))).rowcount
+
+    return forget
