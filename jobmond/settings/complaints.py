@@ -8,6 +8,8 @@ from pydantic_core import ErrorDetails
 
 from jobmond.settings.shape import Path, Shape, dotted, hint
 
+_OURS = {"a valid dictionary": "a table", "a valid tuple": "a list"}
+_FOLLOWS = "default_factory_not_called"  # a default that depends on a wrong value
 _TAG_ERRORS = ("union_tag_not_found", "union_tag_invalid")
 
 
@@ -24,7 +26,10 @@ def complaint(
     `where` is the table that `model` describes, `origins` the variables that values came from.
     Never shows a value: it may be a secret.
     """
-    details = error.errors(include_url=False, include_input=False)
+    details = sorted(
+        (d for d in error.errors(include_url=False, include_input=False) if d["type"] != _FOLLOWS),
+        key=lambda detail: detail["type"] != "extra_forbidden",  # it explains what is missing
+    )
     path, shape = _placed(details[0]["loc"], Shape(model), data)
     full = (*where, *path)
     if details[0]["type"] == "union_tag_invalid":
@@ -70,4 +75,5 @@ def _said(detail: ErrorDetails, name: str, table: str, shape: Shape, path: Path)
     if kind == "value_error":
         return f"{name}: {context['error']}" if name else str(context["error"])
     text = detail["msg"].removeprefix("Input should be ")
+    text = _OURS.get(text, text)
     return f"{name}: expected {text}" if text != detail["msg"] else f"{name}: {text}"

@@ -53,7 +53,7 @@ def here() -> Place:
     return current if current is not None else Place.of({})
 
 
-_DURATION = re.compile(r"(?:(\d{1,9}(?:\.\d{1,3})?)([smhdw]))")
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhdw])")
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _LONGEST_S = 100 * 365 * 86400
 
@@ -72,7 +72,7 @@ def _duration(value: Any) -> Any:
 
 
 def _seconds(text: str) -> float | None:
-    if re.fullmatch(r"\d{1,10}(\.\d{1,3})?", text):
+    if re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,3})?", text):
         return float(text)
     parts = _DURATION.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:

@@ -3,7 +3,8 @@
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
@@ -11,7 +12,7 @@ from jobmond.errors import ConfigError
 from jobmond.registry import Registry
 from jobmond.settings.complaints import complaint
 from jobmond.settings.fields import LocalPath
-from jobmond.settings.shape import dotted, hint
+from jobmond.settings.shape import hint
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -62,8 +63,17 @@ def _model(factory: Callable[..., Any]) -> type[BaseModel] | None:
             annotation = hints.get(parameter.name, Any)
             required = parameter.default is inspect.Parameter.empty
             fields[parameter.name] = (
-                LocalPath if annotation is Path else annotation,
+                _local(annotation),
                 ... if required else parameter.default,
             )
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, hide_input_in_errors=True)
-    return create_model(dotted(("options",)), __config__=config, **fields)
+    return create_model("Options", __config__=config, **fields)
+
+
+def _local(annotation: Any) -> Any:
+    """A path in the configuration is relative to its file."""
+    if annotation is Path:
+        return LocalPath
+    if get_origin(annotation) in (Union, UnionType):
+        return Union[tuple(_local(part) for part in get_args(annotation))]  # noqa: UP007
+    return annotation
