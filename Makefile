@@ -8,7 +8,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS := requirements/constraints.txt
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 # Two workers; the live tests that share one cluster stay on one of them.
 PYTEST := $(BIN)/python -m pytest -q -rs
 
