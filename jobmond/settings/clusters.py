@@ -1,0 +1,138 @@
+"""The `[clusters.NAME]` tables, one model a kind."""
+
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from jobmond.settings.fields import (
+    Bytes,
+    Command,
+    Count,
+    Hosts,
+    Interval,
+    Jump,
+    LocalPath,
+    Name,
+    Port,
+    Regexes,
+    Strings,
+    Table,
+    User,
+    Users,
+)
+
+
+class Cluster(Table):
+    """What every cluster has, whatever its kind."""
+
+    active: bool = True
+    """An inactive cluster is never contacted; its jobs are shown as not polled."""
+    users: Users = ()
+    """Whose jobs; empty means the login user."""
+    discover: bool = False
+    """Every job of `users` found there is tracked without `add`."""
+    no_kill: bool = False
+    """Nothing there is ever cancelled; evidence is captured and reported instead."""
+    ckpt_dirs: Strings = ()
+    """Further folders, at the far side, where a launcher may bank steps."""
+    log_dirs: Strings = ()
+    """Further folders, at the far side, where logs may be."""
+    notes: str | None = None
+    """A line for people, shown with the cluster."""
+    ops_file: LocalPath | None = None
+    """Markdown whose YAML front matter wins over this table; read again at every sweep."""
+    benign: Regexes = ()
+    """Regular expressions of log lines that are noise there, searched in each line."""
+    sweep_budget: Interval = timedelta(seconds=120)
+    """How long one sweep of this cluster may take; what was not read comes first next time."""
+    command_timeout: Interval = timedelta(seconds=60)
+    """How long one script may run at the far side, enforced there too."""
+    log_tail_bytes: Bytes = 65536
+    """How much of the end of a log one look fetches."""
+    max_answer_bytes: Bytes = 67108864
+    """An answer that is longer than this is an error, never cut short."""
+
+
+class _Scheduler(Cluster):
+    max_scontrol: Annotated[int, Field(ge=0)] = 50
+    """How many jobs a sweep may ask `scontrol` about; it takes one id a call."""
+
+
+class SlurmCluster(_Scheduler):
+    """A SLURM cluster, reached over SSH or from this host."""
+
+    kind: Literal["slurm"]
+    """`slurm`."""
+    transport: Name = "ssh"
+    """`ssh`, `openssh` (through your own master connection) or `local` (SLURM of this host)."""
+    host: Hosts = ()
+    """A name or an alias of the ssh_config; a list is tried in order, after transient failures."""
+    user: User | None = None
+    """The login user; default what the ssh_config says, else the user of the daemon."""
+    port: Port | None = None
+    """The port; default what the ssh_config says, else 22."""
+    identity_file: LocalPath | None = None
+    """The private key; default what the ssh_config says, and the agent's keys."""
+    known_hosts_file: LocalPath | None = None
+    """Host keys are always checked; default `~/.ssh/known_hosts`."""
+    ssh_config_file: LocalPath | None = None
+    """Default `~/.ssh/config`."""
+    proxy_jump: Jump | None = None
+    """Hosts to go through, as `ssh -J` takes them; default what the ssh_config says."""
+    connect_timeout: Interval = timedelta(seconds=20)
+    """How long connecting and logging in may take."""
+    keepalive: Interval = timedelta(seconds=15)
+    """A silent connection is asked for a sign of life this often, given up after three."""
+    max_channels: Count = 6
+    """Scripts that run at once over the one connection; sshd's MaxSessions is 10 by default."""
+
+    @model_validator(mode="after")
+    def _reachable(self) -> "SlurmCluster":
+        if self.transport != "local" and not self.host:
+            raise ValueError(f"host is missing, transport {self.transport} needs it")
+        return self
+
+
+class KubernetesCluster(Cluster):
+    """A Kubernetes cluster."""
+
+    kind: Literal["kubernetes"]
+    """`kubernetes`."""
+    kubeconfig: LocalPath | None = None
+    """Default `$KUBECONFIG`, else `~/.kube/config`."""
+    context: str | None = None
+    """The context in it; default the current one."""
+    namespaces: Strings = ()
+    """Which namespaces; default the context's."""
+    selector: str | None = None
+    """A label selector that jobs must match to be discovered."""
+    max_misses: Count = 3
+    """Sweeps in a row without pods after which a running job is lost."""
+
+
+class IrisCluster(Cluster):
+    """An iris controller."""
+
+    kind: Literal["iris"]
+    """`iris`."""
+    url: Annotated[str, Field(pattern=r"^https?://[^\s/]+")]
+    """Where its interface is."""
+    auth_header_file: LocalPath | None = None
+    """A file whose one line is sent as the Authorization header."""
+    auth_command: Command = ()
+    """A command whose output is sent as the Authorization header."""
+
+
+class LocalCluster(_Scheduler):
+    """This host: its processes, and its SLURM where there is one."""
+
+    kind: Literal["local"]
+    """`local`."""
+    slurm: Literal["auto"] | bool = "auto"
+    """Ask this host's SLURM too; `auto` does where `squeue` is on PATH."""
+
+
+AnyCluster = Annotated[
+    SlurmCluster | KubernetesCluster | IrisCluster | LocalCluster, Field(discriminator="kind")
+]
