@@ -79,11 +79,13 @@ def aim(
     if readings:
         options = listed(f"{t.ref} ({t.kind})" for t in readings)
         raise Refused(f"{quoted(word)} can mean {options}: say which with --cluster or --kind")
+    if kind is not None and not any(kind in c.kinds for c in clusters):
+        raise ConfigError(f"no cluster with jobs of kind {kind} is configured")
     if place is None and "/" in word:
         cluster_named(word.partition("/")[0], clusters)
     if complaints:
         raise ConfigError(complaints[0])
-    raise ConfigError(f"no cluster of kind {kind} is configured" if kind else "no cluster at all")
+    raise ConfigError("no cluster is configured")
 
 
 def _split(

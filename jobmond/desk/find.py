@@ -10,7 +10,7 @@ def the_job(word: str, found: Sequence[Job], known: Callable[[], Iterable[Job]])
     """The job that `word` (a ref, `ref@birth`, a bare native id, a name) means among `found`.
 
     The newest incarnation owns its ref. A word that several refs answer to means the only one of
-    them that is still tracked, or the newest life where all belong to one run.
+    them that is still tracked, or, where none is and all belong to one run, its newest life.
 
     `known` gives the jobs whose nearest word is offered when nothing was found.
 
@@ -30,7 +30,7 @@ def the_job(word: str, found: Sequence[Job], known: Callable[[], Iterable[Job]])
     tracked = [job for job in candidates if job.tracked]
     if len(tracked) == 1:
         return tracked[0]
-    if len({(job.cluster, job.run) for job in candidates}) == 1:
+    if not tracked and len({(job.cluster, job.run) for job in candidates}) == 1:
         return max(candidates, key=lambda job: (job.life, job.id))
     raise UnknownJob(f"{quoted(word)} is ambiguous: {listed(sorted(newest))}")
 
