@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from jobmond.errors import Refused
 from jobmond.model.commit import Added
 from jobmond.model.job import Choices, Classified, ClusterHealth, Job
 from jobmond.model.observation import Facts
@@ -93,6 +94,8 @@ class MemoryStore:
         now: datetime,
         submitted_at: datetime | None,
     ) -> Added:
+        if any(j.tracked and j.ref == f"{cluster}/{native_id}" for j in self.rows):
+            raise Refused("is still tracked as an earlier job under this id")
         fresh = job(
             f"{cluster}/{native_id}",
             id=len(self.rows) + 1,
@@ -169,7 +172,11 @@ class MemoryStore:
     ) -> None:
         self.audited.append((uid, action, subject, dict(detail)))
 
-    def sweep_times(self) -> Mapping[str, datetime]:
+    def superseded(self, jobs: Sequence[Job]) -> set[int]:
+        newest = {j.ref: j.id for j in self.rows}
+        return {j.id for j in jobs if newest[j.ref] > j.id}
+
+    def swept_at(self) -> Mapping[str, datetime]:
         return dict(self.swept)
 
     def _swap(self, job_id: int, **over: Any) -> None:

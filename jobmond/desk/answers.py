@@ -16,9 +16,10 @@ from jobmond.reports.times import instant
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Everything the store knows about one job."""
+    """Everything the store knows about one job; `older`: a newer one owns its ref by now."""
 
     job: Job
+    older: bool
     transitions: Sequence[Transition]
     lives: Sequence[Job]
     followups: Sequence[Followup]

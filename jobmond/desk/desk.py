@@ -61,8 +61,8 @@ class Desk:
     read_log: Callable[..., Awaitable[Mapping[str, Any]]]
     discovered: Callable[[], Sequence[Found]]
     daemon_info: Callable[[], Mapping[str, Any]]
-    local_exit: Callable[[Job, LocalExit], Awaitable[None]]
     rights: Rights
+    local_exit: Callable[[Job, LocalExit], Awaitable[None]] | None = None
     wake: Callable[[], None] = lambda: None
     recent: timedelta = timedelta(hours=24)
     budget: SweepBudget = field(default_factory=SweepBudget)
@@ -91,11 +91,11 @@ class Desk:
         return self._in_full(await self.call(look.whole, self.store, word, self.clock.now()))
 
     async def history(self, request: HistoryRequest, peer: Peer) -> list[Row]:
-        """What ended, newest first, as `status` would show it."""
+        """What ended, oldest first, as `status` would show it."""
         self.rights.check_read(peer)
         now = self.clock.now()
         jobs = await self.call(look.ended, self.store, request, now)
-        return [job_object(job, now) for job in jobs]
+        return [job_object(job, now, older=older) for job, older in jobs]
 
     async def events(self, request: EventsRequest, peer: Peer) -> Row:
         """Events in order, and the key to go on from; waits for the first where asked to."""
@@ -127,10 +127,11 @@ class Desk:
             return dict(await self.read_log(job, n=request.n, after=request.after))
 
     async def add(self, request: AddRequest, peer: Peer) -> list[Row]:
-        """Track what the request names; one row for each id, with its own error.
+        """Track what the request names; of several ids each row has its own error.
 
         Raises:
-            ConfigError: unknown cluster.
+            ConfigError: unknown cluster; what is wrong with the only id.
+            Refused: the only id is ambiguous.
         """
         asker = await self._asker(peer)
         if request.wish.log_path is not None:
@@ -138,7 +139,10 @@ class Desk:
             self.rights.check_all(peer, "name a log to read")
         if request.cluster is not None:
             cluster_named(request.cluster, self.clusters())
-        rows = [await self._add_one(word, request, asker) for word in request.ids]
+        if len(request.ids) == 1:
+            rows = [await self._add_one(request.ids[0], request, asker)]
+        else:
+            rows = [await self._add_or_say(word, request, asker) for word in request.ids]
         await self._swept_soon(row["ref"] for row in rows if row["error"] is None)
         return rows
 
@@ -221,7 +225,8 @@ class Desk:
         asker = await self._asker(peer)
         detail = {"exit_code": request.exit_code, "signal": request.signal}
         job = await self.call(track.ended_locally, self.store, request.ref, asker, detail)
-        await self.local_exit(job, request)
+        if self.local_exit is not None:
+            await self.local_exit(job, request)
         await self._swept_soon([job.ref])
         return {"ref": job.ref}
 
@@ -230,31 +235,32 @@ class Desk:
         user = await asyncio.to_thread(user_name, peer.uid)
         return Asker(peer, user, self.rights, self.clock.now())
 
-    async def _add_one(self, word: str, request: AddRequest, asker: Asker) -> Row:
+    async def _add_or_say(self, word: str, request: AddRequest, asker: Asker) -> Row:
         try:
-            target = aim(
-                word,
-                kind=request.kind,
-                cluster=request.cluster,
-                clusters=self.clusters(),
-                validate_id=self.validate_id,
-            )
-            subject = Subject(
-                target.cluster,
-                target.kind,
-                target.native_id,
-                submitted_at=request.submitted_at,
-            )
-            added = await self._track(subject, request.wish, asker)
+            return await self._add_one(word, request, asker)
         except JobmondError as refusal:
-            return _refused(word, refusal)
-        return _tracked(word, added, target.guessed)
+            return {**_row(word), **_refused(refusal)}
+
+    async def _add_one(self, word: str, request: AddRequest, asker: Asker) -> Row:
+        target = aim(
+            word,
+            kind=request.kind,
+            cluster=request.cluster,
+            clusters=self.clusters(),
+            validate_id=self.validate_id,
+        )
+        subject = Subject(
+            target.cluster, target.kind, target.native_id, submitted_at=request.submitted_at
+        )
+        added = await self._track(subject, request.wish, asker)
+        return {**_row(word), **_added(added), "guessed": target.guessed}
 
     async def _track_one(self, ref: str, known: Mapping[str, Found], asker: Asker) -> Row:
         found = known.get(ref)
         if found is None:
             hint = nearest(ref, known)
-            return _refused(ref, UnknownJob(f"nothing discovered is called {quoted(ref)}{hint}"))
+            unknown = UnknownJob(f"nothing discovered is called {quoted(ref)}{hint}")
+            return {**_row(ref), "ref": ref, **_refused(unknown)}
         seen = found.seen
         subject = Subject(
             found.cluster,
@@ -267,8 +273,8 @@ class Desk:
         try:
             added = await self._track(subject, Wish(), asker)
         except JobmondError as refusal:
-            return _refused(ref, refusal)
-        return {**found_row(found), **_tracked(ref, added, None)}
+            return {**found_row(found), **_row(ref), "ref": ref, **_refused(refusal)}
+        return {**found_row(found), **_row(ref), **_added(added)}
 
     async def _track(self, subject: Subject, wish: Wish, asker: Asker) -> Added:
         return await self.call(track.track, self.store, subject, wish, self.classify, asker)
@@ -302,20 +308,23 @@ class Desk:
         return _LOCAL if _LOCAL in names else names[0]
 
     def _in_full(self, whole: Whole) -> Row:
-        return in_full(whole, job_object(whole.job, self.clock.now()))
+        base = job_object(whole.job, self.clock.now(), older=whole.older)
+        return in_full(whole, base)
 
 
-def _tracked(word: str, added: Added, guessed: str | None) -> Row:
-    job = added.job
-    note = None
+def _row(word: str) -> Row:
+    empty = dict.fromkeys(("ref", "guessed", "note", "error"))
+    return {"word": word, **empty, "created": False, "exit_code": 0}
+
+
+def _added(added: Added) -> Row:
+    job, note = added.job, None
     if not job.tracked:
         note = f"{job.ref} ended already as {job.state}: nothing is left to track"
     elif not added.created:
         note = f"{job.ref} was tracked already"
-    row = {"word": word, "ref": job.ref, "created": added.created, "guessed": guessed}
-    return {**row, "note": note, "error": None, "exit_code": 0}
+    return {"ref": job.ref, "created": added.created, "note": note}
 
 
-def _refused(word: str, refusal: JobmondError) -> Row:
-    row = {"word": word, "ref": None, "created": False, "guessed": None, "note": None}
-    return {**row, "error": str(refusal), "exit_code": refusal.exit_code}
+def _refused(refusal: JobmondError) -> Row:
+    return {"error": str(refusal), "exit_code": refusal.exit_code}

@@ -37,14 +37,22 @@ def whole(store: Shelf, word: str, now: datetime) -> Whole:
 def whole_of(store: Shelf, job: Job) -> Whole:
     """Everything about `job`."""
     owed = [f for f in store.followups(all=True) if f.ref == job.ref]
-    return Whole(job, store.transitions(job.id), store.lives(job.run, job.cluster), owed)
+    return Whole(
+        job=job,
+        older=job.id in store.superseded([job]),
+        transitions=store.transitions(job.id),
+        lives=store.lives(job.run, job.cluster),
+        followups=owed,
+    )
 
 
-def ended(store: Shelf, request: HistoryRequest, now: datetime) -> Sequence[Job]:
-    """What ended, of all jobs or of one.
+def ended(store: Shelf, request: HistoryRequest, now: datetime) -> Sequence[tuple[Job, bool]]:
+    """What ended, of all jobs or of one run, and whether a newer job owns its ref by now.
 
     Raises:
         UnknownJob: the request names none or several.
     """
     job_id = None if request.job is None else look_up(store, request.job, now).id
-    return store.history(since=request.since, job_id=job_id, limit=request.limit)
+    jobs = store.history(since=request.since, job_id=job_id, limit=request.limit)
+    older = store.superseded(jobs)
+    return [(job, job.id in older) for job in jobs]

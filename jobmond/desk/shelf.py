@@ -1,6 +1,6 @@
 """What the desk needs of the store and of the sweeps, so that a double can stand in for both."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -66,7 +66,9 @@ class Shelf(Protocol):
         self, *, at: datetime, uid: int, action: str, subject: str, detail: Mapping[str, Any]
     ) -> object: ...
 
-    def sweep_times(self) -> Mapping[str, datetime]: ...
+    def swept_at(self) -> Mapping[str, datetime]: ...
+
+    def superseded(self, jobs: Sequence[Job]) -> Collection[int]: ...
 
 
 class Call(Protocol):

@@ -79,7 +79,7 @@ class SweepAsks:
     async def _last(self, clusters: Sequence[ClusterInfo]) -> list[dict[str, Any]]:
         now = self.clock.now()
         seen = await self._overview()
-        times = await self.call(self.store.sweep_times)
+        times = await self.call(self.store.swept_at)
         return [
             sweep_row(
                 health,

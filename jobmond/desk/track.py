@@ -15,7 +15,7 @@ from jobmond.errors import Refused
 from jobmond.model.commit import Added
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.observation import Facts
-from jobmond.model.state import Kind
+from jobmond.model.state import TERMINAL, Kind
 
 Classify = Callable[[Choices, Facts, str], Classified]
 
@@ -66,17 +66,16 @@ def track(store: Shelf, subject: Subject, wish: Wish, classify: Classify, asker:
     """Track `subject`; what is tracked already only takes what `wish` gives.
 
     Raises:
-        NotYours: it is tracked, `wish` changes it, and it is another user's.
+        NotYours: it is another user's, and this would change it.
+        Refused: the id is still tracked as an earlier job.
     """
-    mine = Choices(owner=asker.user, owner_uid=asker.peer.uid)
-    known = _tracked(store, subject)
-    if known is not None:
-        if wish != Wish():
-            asker.rights.check_change(asker.peer, known)
-            _choose(store, known, wish, classify)
-            _audit(store, asker, "add", known.ref, {**wish.words(), "created": False})
-        return Added(store.job(known.id) or known, created=False)
-    choices = chosen(mine, wish)
+    same = [job for job in store.find(subject.ref) if job.ref == subject.ref]
+    known = max(same, key=lambda job: job.id, default=None)
+    if known is not None and known.tracked and subject.birth in (None, known.birth):
+        return Added(_give(store, known, wish, classify, asker), created=False)
+    if known is not None and _would_change(known, subject, wish):
+        asker.rights.check_change(asker.peer, known)
+    choices = chosen(Choices(owner=asker.user, owner_uid=asker.peer.uid), wish)
     added = store.add(
         subject.cluster,
         subject.kind,
@@ -163,14 +162,32 @@ def look_up(store: Shelf, word: str, now: datetime) -> Job:
     Raises:
         UnknownJob: none or several; the nearest or the candidates are named.
     """
-    return the_job(word, store.find(word), lambda: store.jobs(recent_since=now))
+    found = [*store.find(word)]
+    # The store gives one job of a run for a name; others that live must not be passed over.
+    for job in [j for j in found if j.tracked and j.name == word]:
+        lives = store.lives(job.run, job.cluster)
+        found += [j for j in lives if j.tracked and j.name == word]
+    return the_job(word, found, lambda: store.jobs(recent_since=now))
 
 
-def _tracked(store: Shelf, subject: Subject) -> Job | None:
-    same = [j for j in store.find(subject.ref) if j.ref == subject.ref and j.tracked]
-    if subject.birth is not None:
-        same = [j for j in same if j.birth in (None, subject.birth)]
-    return max(same, key=lambda job: job.id, default=None)
+def _give(store: Shelf, known: Job, wish: Wish, classify: Classify, asker: Asker) -> Job:
+    choices = chosen(known.choices, wish)
+    if choices.owner is None and asker.rights.over_all(asker.peer):
+        choices = replace(choices, owner=asker.user, owner_uid=asker.peer.uid)
+    if choices == known.choices:
+        return known
+    asker.rights.check_change(asker.peer, known)
+    store.choose(known.id, choices, classify(choices, known.facts, known.native_id))
+    _audit(store, asker, "add", known.ref, {**wish.words(), "created": False})
+    return store.job(known.id) or known
+
+
+def _would_change(known: Job, subject: Subject, wish: Wish) -> bool:
+    """Whether adding `subject` touches `known`: one that somebody stopped tracking is taken up
+    again, one that ended takes choices if it is the incarnation meant."""
+    if known.state not in TERMINAL:
+        return True
+    return wish != Wish() and (subject.birth, subject.submitted_at) != (None, None)
 
 
 def _choose(store: Shelf, job: Job, wish: Wish, classify: Classify) -> None:

@@ -102,8 +102,10 @@ async def test_an_unknown_cluster_refuses_the_whole_request():
 
 async def test_an_ambiguous_id_is_refused_and_asks_for_no_sweep():
     scene = Scene(clusters=[LEONARDO, JURECA])
-    [row] = await scene.desk().add(AddRequest(("4711",)), ME)
-    assert row["exit_code"] == 1
+    with pytest.raises(Refused, match="can mean leonardo/4711"):
+        await scene.desk().add(AddRequest(("4711",)), ME)
+    rows = await scene.desk().add(AddRequest(("4711", "4712")), ME)
+    assert [row["exit_code"] for row in rows] == [1, 1]
     assert scene.sweeps == []
     assert scene.woken == 0
 
@@ -152,9 +154,49 @@ async def test_a_member_cannot_change_anothers_job_by_adding_it():
     scene = Scene(rights=SHARED)
     scene.store.rows = [job()]
     wish = Wish(labels_add=frozenset({"x"}))
-    [row] = await scene.desk().add(AddRequest(("4711",), wish=wish), BOB)
-    assert "belongs to alice" in row["error"]
+    with pytest.raises(NotYours, match="belongs to alice"):
+        await scene.desk().add(AddRequest(("4711",), wish=wish), BOB)
     assert scene.store.rows == [job()]
+
+
+async def test_a_member_cannot_take_up_again_what_its_owner_dropped():
+    scene = Scene(rights=SHARED)
+    scene.store.rows = [job(tracked=False)]
+    with pytest.raises(NotYours, match="belongs to alice"):
+        await scene.desk().add(AddRequest(("4711",)), BOB)
+
+
+async def test_a_member_may_add_an_id_used_again():
+    scene = Scene(rights=SHARED)
+    scene.store.rows = [job(tracked=False, state=State.COMPLETED, ended_at=NOW)]
+    [row] = await scene.desk().add(AddRequest(("4711",)), BOB)
+    assert row["created"] is True
+
+
+async def test_adding_a_discovered_job_makes_it_ones_own():
+    scene = Scene()
+    scene.store.rows = [job(choices=Choices(), discovered=True)]
+    [row] = await scene.desk().add(AddRequest(("4711",)), ME)
+    assert row["created"] is False
+    assert scene.store.rows[0].choices.owner_uid == ME.uid
+
+
+async def test_a_member_does_not_get_hold_of_a_discovered_job_by_adding_it():
+    scene = Scene(rights=SHARED)
+    scene.store.rows = [job(choices=Choices(), discovered=True)]
+    await scene.desk().add(AddRequest(("4711",)), BOB)
+    assert scene.store.rows[0].choices.owner_uid is None
+
+
+async def test_one_name_of_two_live_jobs_of_a_run_drops_neither():
+    class OneOfARun(type(Scene().store)):
+        def find(self, word):
+            return [j for j in self.rows if j.name == word][-1:]
+
+    scene = Scene(store=OneOfARun())
+    scene.store.rows = [job("leonardo/1", id=1), job("leonardo/2", id=2, life=2)]
+    with pytest.raises(UnknownJob, match="leonardo/1, leonardo/2"):
+        await scene.desk().remove("train", ME)
 
 
 # label, rm
@@ -263,6 +305,16 @@ async def test_show_tells_everything():
     assert shown["entries"] == ["/a/1.md"]
     assert [f["id"] for f in shown["followups"]] == [3]
     assert "hf_abcdefghij" not in shown["command"]
+
+
+async def test_an_earlier_incarnation_shows_its_birth():
+    scene = Scene()
+    over = {"tracked": False, "state": State.NODE_FAIL, "ended_at": NOW}
+    scene.store.rows = [job(id=1, birth="1", **over), job(id=2, birth="2")]
+    desk = scene.desk()
+    assert [j["ref"] for j in await desk.history(HistoryRequest(), ME)] == ["leonardo/4711@1"]
+    assert (await desk.show("leonardo/4711@1", ME))["ref"] == "leonardo/4711@1"
+    assert (await desk.show("leonardo/4711", ME))["state"] == "RUNNING"
 
 
 async def test_history_of_all_and_of_one():
@@ -396,6 +448,9 @@ async def test_a_recycled_id_is_not_the_tracked_job():
     scene = Scene(found=[found("4711")])
     scene.store.rows = [job(birth="1")]
     [row] = await scene.desk().track_found(("leonardo/4711",), ME)
+    assert "still tracked as an earlier job" in row["error"]
+    scene.store.untrack(1, by="x", now=NOW)
+    [row] = await scene.desk().track_found(("leonardo/4711",), ME)
     assert row["created"] is True
 
 
@@ -508,6 +563,8 @@ async def test_an_announced_pid_used_again_is_another_job():
     scene = Scene(clusters=[BARE_LOCAL])
     desk = scene.desk()
     await desk.announce(START, ME)
+    assert (await desk.announce(START, ME))["created"] is False
+    scene.store.untrack(1, by="x", now=NOW)
     again = await desk.announce(replace(START, start_ticks=100), ME)
     assert again["created"] is True
 
