@@ -1,1 +1,1 @@
-"""The daemon's local HTTP interface."""
+"""The daemon's local HTTP interface: JSON over a Unix socket."""

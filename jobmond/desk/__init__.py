@@ -1,1 +1,1 @@
-"""WHAT PEOPLE ASK: requests answered from the store, never from a cluster."""
+"""What people ask, answered from the store and never from a cluster."""

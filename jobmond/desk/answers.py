@@ -1,0 +1,171 @@
+"""Values to the JSON objects people get. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from jobmond.analysis.mask import mask
+from jobmond.desk.aim import ClusterInfo
+from jobmond.desk.shelf import Found
+from jobmond.model.job import ClusterHealth, Job
+from jobmond.model.outcome import Followup, News, Transition
+from jobmond.model.state import ClusterStatus
+from jobmond.reports.times import instant
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Everything the store knows about one job; `older`: a newer one owns its ref by now."""
+
+    job: Job
+    older: bool
+    transitions: Sequence[Transition]
+    lives: Sequence[Job]
+    followups: Sequence[Followup]
+
+
+def in_full(whole: Whole, base: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` (the job as `status` shows it) and what `status` has no room for.
+
+    A command line may hold a password: it is masked.
+    """
+    job = whole.job
+    return {
+        **base,
+        "birth": job.birth,
+        "description": job.choices.description,
+        "session": job.choices.session,
+        "discovered": job.discovered,
+        "added_at": instant(job.added_at),
+        "first_seen_at": instant(job.first_seen_at),
+        "proof": job.proof,
+        "partition": job.facts.partition,
+        "account": job.facts.account,
+        "comment": job.facts.comment,
+        "workdir": job.facts.workdir,
+        "command": None if job.facts.command is None else mask(job.facts.command),
+        "dependency": job.facts.dependency,
+        "restarts": job.facts.restarts,
+        "post_mortem": job.post_mortem.value,
+        "transitions": [_transition(t) for t in whole.transitions],
+        "lives": [_life(life, job.id) for life in whole.lives],
+        "entries": _entries(whole),
+        "followups": [followup_row(f) for f in whole.followups],
+    }
+
+
+def _transition(step: Transition) -> dict[str, Any]:
+    return {
+        "at": instant(step.at),
+        "before": step.before,
+        "after": step.after,
+        "native": step.native,
+        "correction": step.correction,
+    }
+
+
+def _life(job: Job, shown: int) -> dict[str, Any]:
+    return {
+        "ref": job.ref,
+        "birth": job.birth,
+        "life": job.life,
+        "state": job.state,
+        "native_state": job.native,
+        "submitted_at": instant(job.facts.submitted_at),
+        "started_at": instant(job.facts.started_at),
+        "ended_at": instant(job.ended_at),
+        "exit_code": job.facts.exit_code,
+        "signal": job.facts.signal,
+        "agent_log": job.agent_log,
+        "shown": job.id == shown,
+    }
+
+
+def _entries(whole: Whole) -> list[str]:
+    paths = [life.agent_log for life in (*whole.lives, whole.job)]
+    return list(dict.fromkeys(path for path in paths if path))
+
+
+def followup_row(entry: Followup) -> dict[str, Any]:
+    """One thing owed."""
+    return {
+        "id": entry.id,
+        "kind": entry.kind,
+        "ref": entry.ref,
+        "title": entry.title,
+        "state": entry.state,
+        "opened_at": instant(entry.opened_at),
+        "closed_at": instant(entry.closed_at),
+        "closed_by": entry.closed_by,
+        "verdict": entry.verdict,
+        "note": entry.note,
+    }
+
+
+def found_row(found: Found) -> dict[str, Any]:
+    """One job that nobody registered."""
+    facts = found.seen.facts
+    return {
+        "ref": found.ref,
+        "cluster": found.cluster,
+        "native_id": found.native_id,
+        "kind": found.kind,
+        "name": facts.name,
+        "state": found.seen.state,
+        "native_state": found.seen.native,
+        "user": facts.user,
+        "partition": facts.partition,
+        "reason": facts.reason,
+        "submitted_at": instant(facts.submitted_at),
+        "started_at": instant(facts.started_at),
+        "seen_at": instant(found.at),
+    }
+
+
+def event_row(news: News) -> dict[str, Any]:
+    """One event, as the file sink has it."""
+    return {**news.payload, "key": news.key}
+
+
+def sweep_row(
+    health: ClusterHealth, *, jobs: int, swept_at: datetime | None, now: datetime
+) -> dict[str, Any]:
+    """What the last sweep of a cluster answered, for a request that starts none.
+
+    `changes` is null: they were told when they happened.
+    """
+    age_s = None if swept_at is None else max(0, round((now - swept_at).total_seconds()))
+    return {
+        "name": health.name,
+        "status": health.status,
+        "jobs": jobs,
+        "changes": None,
+        "error": health.error,
+        "remedy": health.remedy,
+        "age_s": age_s,
+    }
+
+
+def with_unasked(
+    healths: Sequence[ClusterHealth], clusters: Sequence[ClusterInfo], now: datetime
+) -> list[ClusterHealth]:
+    """The health of every configured cluster, in the configuration's order.
+
+    One that no sweep has asked yet is `unreachable` and says so: anything better is a claim.
+    """
+    known = {health.name: health for health in healths}
+    return [known.get(c.name) or _unasked(c, now) for c in clusters]
+
+
+def _unasked(cluster: ClusterInfo, now: datetime) -> ClusterHealth:
+    status = ClusterStatus.UNREACHABLE if cluster.active else ClusterStatus.INACTIVE
+    return ClusterHealth(
+        name=cluster.name,
+        kind=cluster.kind,
+        active=cluster.active,
+        status=status,
+        since=now,
+        error="not asked yet" if cluster.active else None,
+        notes=cluster.notes,
+    )

@@ -1,0 +1,330 @@
+"""The desk: every question and wish a person can bring, one method each."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from jobmond.desk import look, track
+from jobmond.desk.aim import ClusterInfo, ValidateId, aim, cluster_named
+from jobmond.desk.answers import Whole, event_row, followup_row, found_row, in_full, with_unasked
+from jobmond.desk.budget import SweepBudget
+from jobmond.desk.peer import Peer, Rights, user_name
+from jobmond.desk.refusals import UnknownJob, nearest, quoted
+from jobmond.desk.requests import (
+    AddRequest,
+    CloseRequest,
+    EventsRequest,
+    HistoryRequest,
+    LocalExit,
+    LocalStart,
+    LogRequest,
+    SweepRequest,
+    Wish,
+)
+from jobmond.desk.shelf import Call, Found, Shelf
+from jobmond.desk.sweeps import RequestSweep, SweepAsks
+from jobmond.desk.track import Asker, Classify, Subject
+from jobmond.desk.waiting import Bell, LogQueue
+from jobmond.errors import JobmondError, Refused
+from jobmond.model.commit import Added
+from jobmond.model.job import Job
+from jobmond.model.observation import Facts
+from jobmond.model.state import Kind
+from jobmond.ports import Clock
+from jobmond.reports.document import job_object, status_document
+
+Row = dict[str, Any]
+_LOCAL = "local"
+
+
+@dataclass(kw_only=True, slots=True)
+class Desk:
+    """Answers people from the store; a cluster is only asked by a sweep or for a log.
+
+    `call` runs a store method in the store's thread. `clusters` and `discovered` are asked anew
+    each time, because a reload may change them. `read_log(job, n=…, after=…)` answers
+    `{"path", "status", "text", "offset", "next", "size"}`, masked. `local_exit` takes how an
+    announced process ended. `wake` tells the schedule that there may be something to watch.
+    `recent` is how long a job that ended stays in `status`. Every method wants the peer, and
+    raises `NotYours` where that user may not.
+    """
+
+    call: Call
+    store: Shelf
+    clock: Clock
+    clusters: Callable[[], Sequence[ClusterInfo]]
+    classify: Classify
+    validate_id: ValidateId
+    request_sweep: RequestSweep
+    read_log: Callable[..., Awaitable[Mapping[str, Any]]]
+    discovered: Callable[[], Sequence[Found]]
+    daemon_info: Callable[[], Mapping[str, Any]]
+    rights: Rights
+    local_exit: Callable[[Job, LocalExit], Awaitable[None]] | None = None
+    wake: Callable[[], None] = lambda: None
+    recent: timedelta = timedelta(hours=24)
+    budget: SweepBudget = field(default_factory=SweepBudget)
+    _bell: Bell = field(default_factory=Bell, init=False)
+    _logs: LogQueue = field(default_factory=LogQueue, init=False)
+
+    def notify(self) -> None:
+        """News was committed: long polls look again. To be called in the event loop."""
+        self._bell.strike()
+
+    def close(self) -> None:
+        """End all long polls, so that the daemon can stop."""
+        self._bell.close()
+
+    async def status(self, peer: Peer) -> Row:
+        """The whole status document."""
+        self.rights.check_read(peer)
+        now = self.clock.now()
+        seen = await self.call(look.overview, self.store, now - self.recent, now)
+        clusters = with_unasked(seen.healths, self.clusters(), now)
+        return status_document(seen.jobs, clusters, daemon=self.daemon_info(), now=now)
+
+    async def show(self, word: str, peer: Peer) -> Row:
+        """One job in full."""
+        self.rights.check_read(peer)
+        return self._in_full(await self.call(look.whole, self.store, word, self.clock.now()))
+
+    async def history(self, request: HistoryRequest, peer: Peer) -> list[Row]:
+        """What ended, oldest first, as `status` would show it."""
+        self.rights.check_read(peer)
+        now = self.clock.now()
+        jobs = await self.call(look.ended, self.store, request, now)
+        return [job_object(job, now, older=older) for job, older in jobs]
+
+    async def events(self, request: EventsRequest, peer: Peer) -> Row:
+        """Events in order, and the key to go on from; waits for the first where asked to."""
+        self.rights.check_read(peer)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + request.wait_s
+        while True:
+            ring = self._bell.ring
+            news = await self.call(
+                self.store.events,
+                after_key=request.after,
+                since=request.since,
+                limit=request.limit,
+            )
+            left_s = deadline - loop.time()
+            if news or left_s <= 0 or not await self._bell.wait(ring, timeout_s=left_s):
+                last = news[-1].key if news else request.after
+                return {"events": [event_row(n) for n in news], "last": last}
+
+    async def log(self, request: LogRequest, peer: Peer) -> Row:
+        """The end of a job's log, through the daemon's connection, one at a time and cluster.
+
+        Raises:
+            Refused: too many wait for that cluster's logs already.
+        """
+        self.rights.check_read(peer)
+        job = await self.call(track.look_up, self.store, request.job, self.clock.now())
+        async with self._logs.turn(job.cluster):
+            return dict(await self.read_log(job, n=request.n, after=request.after))
+
+    async def add(self, request: AddRequest, peer: Peer) -> list[Row]:
+        """Track what the request names; of several ids each row has its own error.
+
+        Raises:
+            ConfigError: unknown cluster; what is wrong with the only id.
+            Refused: the only id is ambiguous.
+        """
+        asker = await self._asker(peer)
+        if request.wish.log_path is not None:
+            # The daemon reads it with its own rights, here or at the far side.
+            self.rights.check_all(peer, "name a log to read")
+        if request.cluster is not None:
+            cluster_named(request.cluster, self.clusters())
+        if len(request.ids) == 1:
+            rows = [await self._add_one(request.ids[0], request, asker)]
+        else:
+            rows = [await self._add_or_say(word, request, asker) for word in request.ids]
+        await self._swept_soon(row["ref"] for row in rows if row["error"] is None)
+        return rows
+
+    async def change(self, word: str, wish: Wish, peer: Peer) -> Row:
+        """Change labels, bucket, run, name, description; the job as it is then."""
+        asker = await self._asker(peer)
+        job = await self.call(track.change, self.store, word, wish, self.classify, asker)
+        return self._in_full(await self.call(look.whole_of, self.store, job))
+
+    async def remove(self, word: str, peer: Peer) -> Row:
+        """Stop tracking; the job itself is never touched."""
+        asker = await self._asker(peer)
+        job = await self.call(track.drop, self.store, word, asker)
+        return {"ref": job.ref}
+
+    async def discover(self, peer: Peer) -> list[Row]:
+        """Jobs the last sweeps saw that nobody registered."""
+        self.rights.check_read(peer)
+        return [found_row(found) for found in await self._unregistered()]
+
+    async def track_found(self, refs: Sequence[str], peer: Peer) -> list[Row]:
+        """Track discovered jobs; one row for each ref, with its own error."""
+        asker = await self._asker(peer)
+        known = {found.ref: found for found in self.discovered()}
+        rows = [await self._track_one(ref, known, asker) for ref in refs]
+        await self._swept_soon(row["ref"] for row in rows if row["error"] is None)
+        return rows
+
+    async def sweep(self, request: SweepRequest, peer: Peer) -> list[Row]:
+        """Sweep now, within the budget; beyond it the last answer with its age.
+
+        Raises:
+            ConfigError: unknown cluster.
+        """
+        self.rights.check_read(peer)
+        asks = self._sweeps()
+        if request.cluster is None:
+            return await asks.all(wait=request.wait)
+        return await asks.by_name(request.cluster, wait=request.wait)
+
+    async def followups(self, peer: Peer, *, every: bool) -> list[Row]:
+        """What is owed; with `every`, also what was closed."""
+        self.rights.check_read(peer)
+        entries = await self.call(self.store.followups, all=every)
+        return [followup_row(entry) for entry in entries]
+
+    async def close_followup(self, number: int, request: CloseRequest, peer: Peer) -> Row:
+        """Close one follow-up."""
+        asker = await self._asker(peer)
+        await self.call(track.close, self.store, number, request.verdict, request.note, asker)
+        return {"id": number, "state": "closed"}
+
+    async def announce(self, start: LocalStart, peer: Peer) -> Row:
+        """Track a process of this host that the peer has started."""
+        asker = await self._asker(peer)
+        wish, note = start.wish, None
+        if wish.log_path is not None and not self.rights.over_all(peer):
+            wish, note = replace(wish, log_path=None), "its log is not read: you are no admin"
+        subject = Subject(
+            cluster=self._local_cluster(),
+            kind=Kind.LOCAL,
+            native_id=f"pid-{start.pid}",
+            birth=f"{start.boot_id}:{start.start_ticks}",
+            facts=Facts(
+                name=wish.name,
+                user=asker.user,
+                workdir=start.workdir,
+                command=start.command,
+                submitted_at=start.started_at,
+                started_at=start.started_at,
+            ),
+            submitted_at=start.started_at,
+        )
+        added = await self._track(subject, wish, asker)
+        await self._swept_soon([added.job.ref])
+        return {"ref": added.job.ref, "created": added.created, "note": note}
+
+    async def local_ended(self, request: LocalExit, peer: Peer) -> Row:
+        """How an announced process ended, as the program that started it saw it."""
+        asker = await self._asker(peer)
+        detail = {"exit_code": request.exit_code, "signal": request.signal}
+        job = await self.call(track.ended_locally, self.store, request.ref, asker, detail)
+        if self.local_exit is not None:
+            await self.local_exit(job, request)
+        await self._swept_soon([job.ref])
+        return {"ref": job.ref}
+
+    async def _asker(self, peer: Peer) -> Asker:
+        self.rights.check_read(peer)
+        user = await asyncio.to_thread(user_name, peer.uid)
+        return Asker(peer, user, self.rights, self.clock.now())
+
+    async def _add_or_say(self, word: str, request: AddRequest, asker: Asker) -> Row:
+        try:
+            return await self._add_one(word, request, asker)
+        except JobmondError as refusal:
+            return {**_row(word), **_refused(refusal)}
+
+    async def _add_one(self, word: str, request: AddRequest, asker: Asker) -> Row:
+        target = aim(
+            word,
+            kind=request.kind,
+            cluster=request.cluster,
+            clusters=self.clusters(),
+            validate_id=self.validate_id,
+        )
+        subject = Subject(
+            target.cluster, target.kind, target.native_id, submitted_at=request.submitted_at
+        )
+        added = await self._track(subject, request.wish, asker)
+        return {**_row(word), **_added(added), "guessed": target.guessed}
+
+    async def _track_one(self, ref: str, known: Mapping[str, Found], asker: Asker) -> Row:
+        found = known.get(ref)
+        if found is None:
+            hint = nearest(ref, known)
+            unknown = UnknownJob(f"nothing discovered is called {quoted(ref)}{hint}")
+            return {**_row(ref), "ref": ref, **_refused(unknown)}
+        seen = found.seen
+        subject = Subject(
+            found.cluster,
+            found.kind,
+            found.native_id,
+            birth=seen.birth,
+            facts=seen.facts,
+            submitted_at=seen.facts.submitted_at,
+        )
+        try:
+            added = await self._track(subject, Wish(), asker)
+        except JobmondError as refusal:
+            return {**found_row(found), **_row(ref), "ref": ref, **_refused(refusal)}
+        return {**found_row(found), **_row(ref), **_added(added)}
+
+    async def _track(self, subject: Subject, wish: Wish, asker: Asker) -> Added:
+        return await self.call(track.track, self.store, subject, wish, self.classify, asker)
+
+    async def _unregistered(self) -> list[Found]:
+        now = self.clock.now()
+        jobs = await self.call(self.store.jobs, recent_since=now)
+        tracked = {job.ref for job in jobs if job.tracked}
+        return [found for found in self.discovered() if found.ref not in tracked]
+
+    async def _swept_soon(self, refs: Iterable[str]) -> None:
+        names = {ref.partition("/")[0] for ref in refs}
+        if names:
+            self.wake()
+            await self._sweeps().after_adding(names)
+
+    def _sweeps(self) -> SweepAsks:
+        return SweepAsks(
+            call=self.call,
+            store=self.store,
+            clock=self.clock,
+            clusters=self.clusters,
+            request_sweep=self.request_sweep,
+            budget=self.budget,
+        )
+
+    def _local_cluster(self) -> str:
+        names = [c.name for c in self.clusters() if Kind.LOCAL in c.kinds]
+        if not names:
+            raise Refused("no cluster of kind local is configured: add one to watch processes")
+        return _LOCAL if _LOCAL in names else names[0]
+
+    def _in_full(self, whole: Whole) -> Row:
+        base = job_object(whole.job, self.clock.now(), older=whole.older)
+        return in_full(whole, base)
+
+
+def _row(word: str) -> Row:
+    empty = dict.fromkeys(("ref", "guessed", "note", "error"))
+    return {"word": word, **empty, "created": False, "exit_code": 0}
+
+
+def _added(added: Added) -> Row:
+    job, note = added.job, None
+    if not job.tracked:
+        note = f"{job.ref} ended already as {job.state}: nothing is left to track"
+    elif not added.created:
+        note = f"{job.ref} was tracked already"
+    return {"ref": job.ref, "created": added.created, "note": note}
+
+
+def _refused(refusal: JobmondError) -> Row:
+    return {"error": str(refusal), "exit_code": refusal.exit_code}

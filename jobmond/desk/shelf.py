@@ -1,0 +1,92 @@
+"""What the desk needs of the store and of the sweeps, so that a double can stand in for both."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from jobmond.model.commit import Added
+from jobmond.model.job import Choices, Classified, ClusterHealth, Job
+from jobmond.model.observation import Facts, Seen
+from jobmond.model.outcome import Followup, News, Transition
+from jobmond.model.state import Kind
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Shelf(Protocol):
+    """The store's synchronous methods that answer people; each is one transaction."""
+
+    def find(self, word: str) -> Sequence[Job]: ...
+
+    def add(
+        self,
+        cluster: str,
+        kind: Kind,
+        native_id: str,
+        *,
+        choices: Choices,
+        classified: Classified,
+        birth: str | None,
+        facts: Facts,
+        now: datetime,
+        submitted_at: datetime | None,
+    ) -> Added: ...
+
+    def choose(self, job_id: int, choices: Choices, classified: Classified) -> object: ...
+
+    def untrack(self, job_id: int, *, by: str, now: datetime) -> object: ...
+
+    def jobs(self, *, recent_since: datetime) -> Sequence[Job]: ...
+
+    def job(self, job_id: int) -> Job | None: ...
+
+    def lives(self, run: str, cluster: str) -> Sequence[Job]: ...
+
+    def transitions(self, job_id: int) -> Sequence[Transition]: ...
+
+    def history(
+        self, *, since: datetime | None, job_id: int | None, limit: int
+    ) -> Sequence[Job]: ...
+
+    def events(
+        self, *, after_key: str | None, since: datetime | None, limit: int
+    ) -> Sequence[News]: ...
+
+    def clusters(self, now: datetime) -> Sequence[ClusterHealth]: ...
+
+    def followups(self, *, all: bool) -> Sequence[Followup]: ...
+
+    def close_followup(
+        self, followup_id: int, *, by: str, verdict: str | None, note: str | None, now: datetime
+    ) -> object: ...
+
+    def audit(
+        self, *, at: datetime, uid: int, action: str, subject: str, detail: Mapping[str, Any]
+    ) -> object: ...
+
+    def swept_at(self) -> Mapping[str, datetime]: ...
+
+    def superseded(self, jobs: Sequence[Job]) -> Collection[int]: ...
+
+
+class Call(Protocol):
+    """Runs a synchronous function in the store's one thread."""
+
+    def __call__(self, fn: Callable[P, R], /, *args: P.args, **kw: P.kwargs) -> Awaitable[R]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A job that a sweep saw and nobody registered, as it was at that sweep (`at`)."""
+
+    cluster: str
+    kind: Kind
+    native_id: str
+    seen: Seen
+    at: datetime
+
+    @property
+    def ref(self) -> str:
+        return f"{self.cluster}/{self.native_id}"

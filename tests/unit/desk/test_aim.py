@@ -1,0 +1,122 @@
+"""What a word given to `add` means."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobmond.desk.aim import ClusterInfo, Target, aim
+from jobmond.errors import ConfigError, JobmondError, Refused
+from jobmond.model.state import Kind
+from tests.doubles_desk import BARE_LOCAL, JURECA, LEONARDO, LOCAL, valid
+
+OFF = ClusterInfo("old", "slurm", (Kind.SLURM,), active=False)
+
+
+def aimed(word, *clusters, kind=None, cluster=None):
+    return aim(word, kind=kind, cluster=cluster, clusters=clusters, validate_id=valid)
+
+
+def test_a_number_with_one_slurm_cluster():
+    assert aimed("4711", LEONARDO) == Target(
+        "leonardo",
+        Kind.SLURM,
+        "4711",
+        "'4711' taken as leonardo/4711: cluster leonardo, kind slurm",
+    )
+
+
+def test_a_ref_leaves_nothing_to_guess():
+    assert aimed("leonardo/4711_3", LEONARDO, JURECA) == Target("leonardo", Kind.SLURM, "4711_3")
+
+
+def test_a_cluster_option_leaves_nothing_to_guess():
+    assert aimed("4711", LEONARDO, JURECA, cluster="jureca") == Target("jureca", Kind.SLURM, "4711")
+
+
+def test_two_clusters_are_ambiguous_and_both_named():
+    with pytest.raises(Refused, match=r"leonardo/4711 .*jureca/4711") as refusal:
+        aimed("4711", LEONARDO, JURECA)
+    assert refusal.value.exit_code == 1
+
+
+def test_a_pid_is_local_beside_slurm():
+    target = aimed("pid-4711", LEONARDO, LOCAL)
+    assert (target.ref, target.kind) == ("local/pid-4711", Kind.LOCAL)
+
+
+def test_kind_local_makes_a_number_a_process():
+    target = aimed("4711", LEONARDO, LOCAL, kind=Kind.LOCAL)
+    assert (target.ref, target.kind) == ("local/pid-4711", Kind.LOCAL)
+
+
+def test_a_number_is_a_slurm_job_where_slurm_is():
+    target = aimed("4711", LOCAL)
+    assert (target.ref, target.kind) == ("local/4711", Kind.SLURM)
+
+
+def test_a_number_is_a_process_only_where_nothing_else_can_be():
+    target = aimed("4711", BARE_LOCAL)
+    assert (target.ref, target.kind) == ("local/pid-4711", Kind.LOCAL)
+    assert target.guessed == "'4711' taken as local/pid-4711: cluster local, kind local"
+
+
+def test_a_number_is_slurm_beside_bare_local():
+    assert aimed("4711", BARE_LOCAL, LEONARDO).ref == "leonardo/4711"
+
+
+def test_a_switched_off_cluster_is_no_guess_beside_a_live_one():
+    assert aimed("4711", OFF, LEONARDO).cluster == "leonardo"
+    assert aimed("old/4711", OFF, LEONARDO).cluster == "old"
+    assert aimed("4711", OFF).cluster == "old"
+
+
+def test_unknown_cluster_names_the_nearest():
+    with pytest.raises(ConfigError, match=r"unknown cluster 'leonrado'; nearest: 'leonardo'"):
+        aimed("leonrado/4711", LEONARDO)
+    with pytest.raises(ConfigError, match=r"unknown cluster 'leonrado'; nearest: 'leonardo'"):
+        aimed("4711", LEONARDO, cluster="leonrado")
+
+
+def test_unknown_cluster_with_nothing_near_names_all():
+    with pytest.raises(ConfigError, match="configured: leonardo, jureca"):
+        aimed("zzz/4711", LEONARDO, JURECA)
+
+
+def test_ref_and_option_that_disagree():
+    with pytest.raises(ConfigError, match="is on leonardo, but --cluster says jureca"):
+        aimed("leonardo/4711", LEONARDO, JURECA, cluster="jureca")
+
+
+def test_ref_and_option_that_agree():
+    assert aimed("leonardo/4711", LEONARDO, cluster="leonardo").ref == "leonardo/4711"
+
+
+def test_a_kind_the_cluster_lacks():
+    with pytest.raises(ConfigError, match="leonardo has no jobs of kind local; it has: slurm"):
+        aimed("4711", LEONARDO, cluster="leonardo", kind=Kind.LOCAL)
+    with pytest.raises(ConfigError, match="no cluster with jobs of kind iris"):
+        aimed("a/b", LEONARDO, cluster=None, kind=Kind.IRIS)
+
+
+def test_an_id_nobody_takes():
+    with pytest.raises(ConfigError, match="a SLURM id looks like"):
+        aimed("$(touch /tmp/p)", LEONARDO, cluster="leonardo")
+    with pytest.raises(ConfigError, match="a SLURM id looks like"):
+        aimed("-h", LEONARDO)
+
+
+def test_no_cluster_at_all():
+    with pytest.raises(ConfigError):
+        aimed("4711")
+
+
+@given(st.text(max_size=60))
+def test_any_word_is_one_reading_or_one_line(word):
+    try:
+        target = aimed(word, LEONARDO, LOCAL)
+    except JobmondError as refusal:
+        assert "\n" not in str(refusal)
+        assert str(refusal).isprintable()
+        assert refusal.exit_code in (1, 2)
+    else:
+        assert valid(target.cluster, target.kind, target.native_id) is None
