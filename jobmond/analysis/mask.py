@@ -53,17 +53,17 @@ _VALUE = (
     r"""(?:\\['"]|""" + _QUOTED + r"|[A-Za-z0-9_./+=-])*+|"
     r"""[^\s"'&]++)"""
 )
-_PASSWORD = (
+_NAMES = (
     r"pass(?:word|wd|phrase|code)|secret(?:[_-]?(?:access[_-]?)?key)?|"
     r"(?:api|access|private|auth|account|shared|signing|encryption|master)[_ -]?"
     r"(?:access[_-]?)?key(?:[_-]?id)?(?: provided)?|(?<=_)pwd"
 )
 _KEYED = re.compile(
-    rf"(?P<key>(?i:{_PASSWORD}|token))"
+    rf"(?P<key>(?i:{_NAMES}|token))"
     r"""(?P<sep>(?:\\?["'`])?\]?[ \t]{0,4}(?::=|=>|[:=])[ \t]{0,4})""" + _VALUE
 )
 _OPTION = re.compile(
-    rf"(?P<head>(?<![\w-])--?[\w.-]{{0,60}}?(?P<key>(?i:{_PASSWORD}|token)))"
+    rf"(?P<head>(?<![\w-])--?[\w.-]{{0,60}}?(?P<key>(?i:{_NAMES}|token)))"
     r"""(?P<sep>["']?,?[ \t]{1,8})(?!-)""" + _VALUE
 )
 _HEADER = re.compile(
@@ -72,7 +72,7 @@ _HEADER = re.compile(
 )
 _BEARER = re.compile(r"(?P<head>(?i:bearer)[ \t]{1,4})(?=\S{0,64}[0-9])[A-Za-z0-9._~+/=-]{8,}+")
 _COOKIE = re.compile(r"""(?P<head>(?i:cookie)["']?[ \t]{0,4}:[ \t]{0,4}["']?)[^"'\n]++""")
-_URL_PASSWORD = re.compile(r"(?P<head>://[^\s/@:'\"]{0,256}:)[^\s/'\"]{1,256}(?P<tail>@)")
+_URL_NAMES = re.compile(r"(?P<head>://[^\s/@:'\"]{0,256}:)[^\s/'\"]{1,256}(?P<tail>@)")
 _URL_TOKEN = re.compile(r"(?P<head>://)[^\s/@:'\"]{20,256}(?P<tail>@)")
 _QUERY = re.compile(
     r"(?P<head>[?&](?i:sig|signature|key|auth|code|x-(?:amz|goog)-"
@@ -124,7 +124,7 @@ def _pass(text: str) -> str:
     text = _KEYED.sub(_keyed, text)
     for shape in (_HEADER, _BEARER, _COOKIE, _QUERY, _WANDB, _NETRC, _COMMAND, _CURL):
         text = shape.sub(_after_head, text)
-    for shape in (_URL_PASSWORD, _URL_TOKEN):
+    for shape in (_URL_NAMES, _URL_TOKEN):
         text = shape.sub(lambda m: m["head"] + MASK + m["tail"], text)
     return _TOKENS.sub(lambda m: (m[m.lastindex or 0] or "") + MASK, text)
 

@@ -103,7 +103,7 @@ HARMLESS = [
     '[rank3]:   File "/opt/venv/lib/python3.12/site-packages/torch/autograd/graph.py", line 823',
     "actor_id=7e1f0a83d19c44f1, repr=<main_ppo.TaskRunner object at 0x7f2a1c0b6d10>",
     "Bearer authentication failed",
-    "slurmstepd: error: *** JOB 17839483 ON gpu-017 CANCELLED AT 2026-07-14T21:00:12 DUE TO TIME LIMIT ***",
+    "slurmstepd: error: *** JOB 17839483 ON gpu-017 CANCELLED DUE TO TIME LIMIT ***",
     "from sklearn import x; sk-learn is old",
     "KeyError: 'value'",
     "sort_key=name primary_key=id key=value",
