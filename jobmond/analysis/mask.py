@@ -1,0 +1,192 @@
+r"""Secrets in text replaced by `****`.
+
+Every expression here runs in linear time on any input: it either begins with a fixed word and
+looks a bounded distance ahead, or it takes all that it looked at. Keep it so: no unbounded
+repetition may be followed by something that can fail.
+"""
+
+import re
+
+MASK = "****"
+# A secret glued to another can come to light once that one is gone: look again until none does.
+_PASSES = 8
+
+# Shapes that are secrets wherever they stand. `\\[nrt]` before a shape is a newline in quoted text.
+_EDGE = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
+_TOKENS = re.compile(
+    "(?:"
+    + "|".join(
+        (
+            r"(hf_|api_org_)[A-Za-z0-9]{20,}",  # Hugging Face
+            r"(gh[pousr]_)[A-Za-z0-9]{20,}",  # GitHub
+            r"(github_pat_)[A-Za-z0-9_]{20,}",
+            r"(gl(?:pat|rt|dt|ptt|soat|cbt|ft)-)[A-Za-z0-9_.-]{16,}",  # GitLab
+            _EDGE + r"(sk-|pk-lf-)(?=[A-Za-z_-]{0,64}[0-9])[A-Za-z0-9_-]{16,}",  # OpenAI and kin
+            _EDGE + r"(AKIA|ASIA)[0-9A-Z]{16}",  # AWS
+            r"(AIza)[0-9A-Za-z_-]{30,}",  # Google
+            _EDGE + r"(ya29\.|GOCSPX-)[A-Za-z0-9_-]{16,}",
+            _EDGE + r"(xox[abeoprs]-|xapp-)[A-Za-z0-9-]{10,}",  # Slack
+            r"(hooks\.slack\.com/(?:services|workflows|triggers)/)[A-Za-z0-9/_-]{8,}",
+            r"(discord(?:app)?\.com/api/webhooks/)[A-Za-z0-9/_-]{8,}",
+            r"(webhook\.office\.com/)[A-Za-z0-9/@_-]{8,}",
+            r"(nvapi-)[A-Za-z0-9_-]{16,}",  # NVIDIA
+            _EDGE + r"(wandb_v1_)[A-Za-z0-9_]{16,}",
+            _EDGE + r"(dckr_(?:pat|oat)_|npm_|pypi-)[A-Za-z0-9_-]{20,}",
+            _EDGE + r"(gsk_|tgp_v1_|fw_|r8_|rpa_|xai-|pplx-)[A-Za-z0-9_-]{24,}",  # model hosts
+            _EDGE + r"(dtn_|e2b_|dop_v1_|lsv2_(?:pt|sk)_)[A-Za-z0-9_]{24,}",
+            _EDGE + r"(dapi)[0-9a-f]{32}",
+            _EDGE + r"(hvs\.|s\.)[A-Za-z0-9]{24,}",  # Vault
+            r"(AGE-SECRET-KEY-1)[0-9A-Z]{20,}",
+            # A JSON web token, or any other base64 that begins with `{"`.
+            _EDGE + r"(eyJ)[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]*+){0,4}",
+        )
+    )
+    + r")[A-Za-z0-9_-]*+"  # whatever is glued to it goes too, so that nothing new begins there
+)
+
+# A value, once its name has been read: quoted (also inside quoted text), or up to a blank.
+_QUOTED = r""""(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?"""
+_VALUE = (
+    r"(?P<value>"
+    r"""\\"(?:[^"\\\n]|\\(?!["\n]))*+(?:\\")?|\\'(?:[^'\\\n]|\\(?!['\n]))*+(?:\\')?|"""
+    r"""(?:\$|[bBuUrRfF]{1,2})?(?:""" + _QUOTED + r")"
+    r"""(?:\\['"]|""" + _QUOTED + r"|[A-Za-z0-9_./+=-])*+|"
+    r"""[^\s"'&]++)"""
+)
+_NAMES = (
+    r"pass(?:word|wd|phrase|code)|secret(?:[_-]?(?:access[_-]?)?key)?|"
+    r"(?:api|access|private|auth|account|shared|signing|encryption|master)[_ -]?"
+    r"(?:access[_-]?)?key(?:[_-]?id)?(?: provided)?|(?<=_)pwd"
+)
+_KEYED = re.compile(
+    rf"(?P<key>(?i:{_NAMES}|token))"
+    r"""(?P<sep>(?:\\?["'`])?\]?[ \t]{0,4}(?::=|=>|[:=])[ \t]{0,4})""" + _VALUE
+)
+_OPTION = re.compile(
+    rf"(?P<head>(?<![\w-])--?[\w.-]{{0,60}}?(?P<key>(?i:{_NAMES}|token)))"
+    r"""(?P<sep>["']?,?[ \t]{1,8})(?!-)""" + _VALUE
+)
+_HEADER = re.compile(
+    r"""(?P<head>(?i:authorization)\\?["']?[ \t]{0,4}[:=][ \t]{0,4}(?:\\?["'])?"""
+    r"""(?:(?i:bearer|basic|token|digest|negotiate|apikey)[ \t]{1,4})?)[^\s"',\\]++"""
+)
+_BEARER = re.compile(r"(?P<head>(?i:bearer)[ \t]{1,4})(?=\S{0,64}[0-9])[A-Za-z0-9._~+/=-]{8,}+")
+_COOKIE = re.compile(r"""(?P<head>(?i:cookie)["']?[ \t]{0,4}:[ \t]{0,4}["']?)[^"'\n]++""")
+_URL_NAMES = re.compile(r"(?P<head>://[^\s/@:'\"]{0,256}:)[^\s/'\"]{1,256}(?P<tail>@)")
+_URL_TOKEN = re.compile(r"(?P<head>://)[^\s/@:'\"]{20,256}(?P<tail>@)")
+_QUERY = re.compile(
+    r"(?P<head>[?&](?i:sig|signature|key|auth|code|x-(?:amz|goog)-"
+    r"(?:signature|credential|security-token))=)[^&\s\"'<>]{6,}+"
+)
+_WANDB = re.compile(
+    r"(?P<head>(?i:wandb)[^\n]{0,80}?(?i:key|login)[^\n]{0,20}?(?<![0-9A-Za-z]))"
+    r"(?:local-)?[0-9a-f]{40}(?![0-9A-Za-z])"
+)
+_NETRC = re.compile(r"(?P<head>login[ \t]{1,8}\S{1,200}[ \t]{1,8}password[ \t]{1,8})\S++")
+_COMMAND = re.compile(
+    r"(?P<head>(?:sshpass|(?:docker|podman|nerdctl|helm)[^\n]{0,20} login)[^\n]{0,120}? -p ?)\S++"
+)
+_CURL = re.compile(r"(?P<head>curl[^\n]{0,200}? (?:-u|--user)[ =]?[^\s:]{0,100}:)[^\s\"']++")
+
+_KEY_BLOCK = re.compile(
+    r"(?P<begin>-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)"
+    r"""(?P<body>(?:[A-Za-z0-9+/=\s\\"',:|]|-(?!----))*+)"""
+)
+_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{1,100}\s?")
+_KEY_LINES = 120  # a key of 8,192 bits has 100 lines
+
+_OPENING = re.compile(r"""(?:\$|[bBuUrRfF]{1,2})?(?P<quote>\\?["'])""")
+_NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{0,15})?(?:[eE][-+]?\d{1,3})?(?=[\s,;:)}\]|%/]|$)")
+_REFERENCE = re.compile(r"\$\{?[A-Z_][A-Z0-9_]{0,60}\}?[,;)\]}]{0,4}")
+_WORDS = frozenset({"none", "null", "true", "false", "nil", "undefined", "unset", ""})
+
+
+def mask(text: str) -> str:
+    """`text` with everything that looks like a credential replaced by `****`.
+
+    Newlines stay where they are, so line numbers survive. Masking twice changes nothing more.
+    What names the secret (a prefix, a variable, an option) stays readable.
+    """
+    for _ in range(_PASSES):
+        masked = _pass(text)
+        if masked == text:
+            break
+        text = masked
+    return text
+
+
+def _pass(text: str) -> str:
+    text = _KEY_BLOCK.sub(_key_block, text)
+    if "PRIVATE KEY" in text:
+        text = _headless_keys(text)
+    text = _OPTION.sub(_option, text)
+    text = _KEYED.sub(_keyed, text)
+    for shape in (_HEADER, _BEARER, _COOKIE, _QUERY, _WANDB, _NETRC, _COMMAND, _CURL):
+        text = shape.sub(_after_head, text)
+    for shape in (_URL_NAMES, _URL_TOKEN):
+        text = shape.sub(lambda m: m["head"] + MASK + m["tail"], text)
+    return _TOKENS.sub(lambda m: (m[m.lastindex or 0] or "") + MASK, text)
+
+
+def _after_head(found: re.Match[str]) -> str:
+    return found["head"] + MASK
+
+
+def _key_block(found: re.Match[str]) -> str:
+    lines = found["body"].split("\n")
+    return found["begin"] + "\n".join(MASK if line.strip() else line for line in lines)
+
+
+def _headless_keys(text: str) -> str:
+    """Masks the lines above an END whose BEGIN was cut off."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        if not _KEY_END.search(line):
+            continue
+        for above in range(number - 1, max(-1, number - _KEY_LINES), -1):
+            if not _KEY_LINE.fullmatch(lines[above]):
+                break
+            lines[above] = MASK
+    return "\n".join(lines)
+
+
+def _option(found: re.Match[str]) -> str:
+    if not _is_secret(found["key"], "", found["value"]):
+        return found[0]
+    return found["head"] + found["sep"] + _masked(found["value"])
+
+
+def _keyed(found: re.Match[str]) -> str:
+    start = found.start()
+    before = found.string[max(0, start - 24) : start]
+    if not _is_secret(found["key"], before, found["value"]):
+        return found[0]
+    return found["key"] + found["sep"] + _masked(found["value"])
+
+
+def _is_secret(key: str, before: str, value: str) -> bool:
+    """Whether `value` is one to hide, given the name it stands under.
+
+    Trainers count tokens and name special ones, so `token` alone proves little.
+    """
+    opened = _OPENING.match(value)
+    bare = value[opened.end() :].rstrip("\\\"'") if opened else value
+    if bare.rstrip(",;)}]").lower() in _WORDS or _REFERENCE.fullmatch(value):
+        return False
+    if key.lower() != "token":
+        return True
+    if _NUMBER.match(bare) or bare[:1] in "</~[(" or bare.startswith("./"):
+        return False
+    if key.isupper() and before[-1:] in ("_", ""):
+        return True
+    return len(bare) >= 20 or (len(bare) >= 8 and any(c.isdigit() for c in bare))
+
+
+def _masked(value: str) -> str:
+    """`****` in the quotes `value` had, without the brackets that only happen to follow it."""
+    opened = _OPENING.match(value)
+    if opened:
+        return opened[0] + MASK + opened["quote"]
+    kept = len(value) - len(value.rstrip(",;)}]"))
+    return MASK + (value[-kept:] if 0 < kept < len(value) else "")
