@@ -1,0 +1,163 @@
+"""`jobmonctl run`: a local process in the foreground, tracked from its first breath to its end."""
+
+import os
+import shlex
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jobmond.analysis.visible import visible
+from jobmond.cli.places import runs_directory
+from jobmond.cli.record import Record, birth_of, me, prepared, write
+from jobmond.cli.session import Session, say, show_json, surface
+from jobmond.errors import JobmondError
+from jobmond.reports.choose import the_bucket
+from jobmond.reports.times import instant
+
+_NOT_FOUND, _NOT_RUNNABLE = 127, 126
+_ANNOUNCE_S = 3.0  # nobody waits longer for a daemon than for their own program
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("command", nargs=-1, required=True, metavar="-- CMD...", type=click.UNPROCESSED)
+@click.option("--name", help="Default: the program's name.")
+@click.option("--description")
+@click.option("--label", "labels", multiple=True, metavar="LABEL")
+@click.option("--bucket", help="rl, sft, datagen, eval or other.")
+@click.option("--type", "type_", help="The Type shown in the Catch-all list.")
+@click.option("--run", "run_name", help="The name that restart copies share.")
+@surface
+def run(
+    session: Session,
+    *,
+    command: tuple[str, ...],
+    name: str | None,
+    description: str | None,
+    labels: tuple[str, ...],
+    bucket: str | None,
+    type_: str | None,
+    run_name: str | None,
+) -> int:
+    """Run CMD in the foreground and track it; exits with its code, 128+n for a signal.
+
+    Works without a daemon too: the result is written down, and a daemon that starts later finds
+    it.
+    """
+    wish = {
+        "name": name,
+        "description": description,
+        "labels": list(labels) or None,
+        "bucket": the_bucket(bucket) if bucket is not None else None,
+        "type": type_,
+        "run": run_name,
+    }
+    return _Run(session, command, wish).to_the_end()
+
+
+class _Run:
+    """One process and what is told about it. Whatever fails here never fails the process."""
+
+    def __init__(self, session: Session, command: tuple[str, ...], wish: dict[str, Any]) -> None:
+        self._session = session
+        self._command = command
+        self._wish = wish
+        self._ref: str | None = None
+        self._announcing: threading.Thread | None = None
+
+    def to_the_end(self) -> int:
+        from jobmond.cli.child import Child
+
+        sys.stdout.flush()
+        started_at = instant(self._session.now()) or ""
+        try:
+            child = Child(self._command)
+        except FileNotFoundError:
+            say(visible(f"{self._command[0]}: not found"))
+            return _NOT_FOUND
+        except OSError as error:
+            say(visible(f"{self._command[0]}: {error.strerror}"))
+            return _NOT_RUNNABLE
+        folder, record = self._record(child.pid, started_at)
+        log = Path(record.log) if record.log is not None else None
+        try:
+            child.pass_through(log)
+        except OSError as error:
+            say(f"no log is kept: {error}")
+            child.pass_through(None)
+        self._write(folder, record)
+        self._announcing = threading.Thread(target=self._announce, args=(record,), daemon=True)
+        self._announcing.start()
+        status = child.wait()
+        self._end(folder, record.ended(status, self._session.now()))
+        child.release()
+        code = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else 128 - code
+
+    def _record(self, pid: int, started_at: str) -> tuple[Path | None, Record]:
+        birth = birth_of(pid)
+        folder = log = None
+        try:
+            folder = prepared(runs_directory(self._session.env).absolute())
+            log = str(folder / f"{pid}-{birth.rpartition(':')[2]}.log")
+        except OSError as error:
+            say(f"nothing is written down about this run: {error}")
+        return folder, Record(
+            pid=pid,
+            birth=birth,
+            name=self._wish["name"] or Path(self._command[0]).name,
+            command=self._command,
+            log=log,
+            workdir=os.getcwd(),  # noqa: PTH109 - a string is wanted
+            user=me(),
+            started_at=started_at,
+        )
+
+    def _write(self, folder: Path | None, record: Record) -> None:
+        if folder is None:
+            return
+        try:
+            write(folder, record)
+        except OSError as error:
+            say(f"not written down: {error}")
+
+    def _announce(self, record: Record) -> None:
+        body = {
+            **self._wish,
+            "pid": record.pid,
+            "birth": record.start_ticks,
+            "boot_id": record.boot_id,
+            "name": record.name,
+            "command": shlex.join(record.command),
+            "log": record.log,
+            "workdir": record.workdir,
+            "user": record.user,
+            "started_at": record.started_at,
+        }
+        try:
+            answer = self._session.daemon().post("/v1/local", body, timeout_s=_ANNOUNCE_S)
+        except JobmondError as error:
+            say(visible(f"{error}; this run is written down and will be found"))
+            return
+        self._ref = answer.get("ref")
+
+    def _end(self, folder: Path | None, record: Record) -> None:
+        self._write(folder, record)
+        if self._announcing is not None:
+            self._announcing.join(_ANNOUNCE_S + 1)
+        if self._ref is not None:
+            body = {
+                "ref": self._ref,
+                "exit_code": record.exit_code,
+                "signal": record.signal,
+                "ended_at": record.ended_at,
+            }
+            try:
+                self._session.daemon().post("/v1/local/exit", body, timeout_s=_ANNOUNCE_S)
+            except JobmondError as error:
+                say(visible(f"{error}; the end is written down and will be found"))
+        if self._session.as_json:
+            end = {"ref": self._ref, "exit_code": record.exit_code, "signal": record.signal}
+            show_json(end, err=True)

@@ -1,0 +1,84 @@
+"""How wide text is on a terminal, and how to make it fit without cutting a character in two."""
+
+import unicodedata
+
+from jobmond.analysis.visible import visible
+
+# One column wide everywhere; they need no width tables, which take longer to load than to use.
+_SINGLE = dict.fromkeys(map(ord, "—…·\u00d7→✓✗µ"))
+_LONGEST = 4000  # characters; a longer cell is a log, and measuring it would hold up the report
+_JOINERS = "\u200d\ufe0f\ufe0e"
+_ASCII = str.maketrans({"—": "-", "…": "~", "·": ".", "\u00d7": "x", "→": ">", "✓": "y", "✗": "n"})
+
+
+def cell(value: object, *, ascii_only: bool = False) -> str:
+    """One line of text that a terminal can only print; `—` for None."""
+    if value is None:
+        text = "—"
+    else:
+        text = visible((value if isinstance(value, str) else str(value))[:_LONGEST])
+    if ascii_only:
+        return text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
+    return text if _plain(text) else "".join(graphemes(text))
+
+
+def width(text: str) -> int:
+    """Columns `text` takes; text of `cell` only."""
+    return len(text) if _plain(text) else sum(map(_grapheme_width, graphemes(text)))
+
+
+def graphemes(text: str) -> list[str]:
+    """User-perceived characters. A joiner with nothing to join and a mark with nothing to stand
+    on are dropped, because terminals disagree about them.
+    """
+    from wcwidth import iter_graphemes
+
+    clean = (g.rstrip("\u200d") for g in iter_graphemes(text))
+    return [g if g[:1] and not g[0].isascii() else g.rstrip(_JOINERS) for g in clean if _stands(g)]
+
+
+def clip(text: str, columns: int, *, mark: str = "…") -> str:
+    """`text` in at most `columns` columns, its cut end marked."""
+    if width(text) <= columns:
+        return text
+    room = columns - len(mark)
+    if room <= 0:
+        return mark[: max(columns, 0)]
+    if _plain(text):
+        return text[:room] + mark
+    kept: list[str] = []
+    for grapheme in graphemes(text):
+        room -= _grapheme_width(grapheme)
+        if room < 0:
+            break
+        kept.append(grapheme)
+    return "".join(kept) + mark
+
+
+def left(text: str, columns: int) -> str:
+    """Padded at the right to `columns`."""
+    return text + " " * (columns - width(text))
+
+
+def centred(text: str, columns: int) -> str:
+    """Centred; an odd rest goes to the right."""
+    rest = columns - width(text)
+    return " " * (rest // 2) + text + " " * (rest - rest // 2)
+
+
+def _plain(text: str) -> bool:
+    return text.isascii() or text.translate(_SINGLE).isascii()
+
+
+def _stands(grapheme: str) -> bool:
+    return bool(grapheme) and (
+        grapheme[0] not in _JOINERS and unicodedata.combining(grapheme[0]) == 0
+    )
+
+
+def _grapheme_width(grapheme: str) -> int:
+    if grapheme.isascii():
+        return len(grapheme)
+    from wcwidth import wcswidth
+
+    return max(0, wcswidth(grapheme))

@@ -1,0 +1,240 @@
+"""The status document: the one form in which jobs are shown, stored and sent."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from jobmond.model.job import ClusterHealth, Job
+from jobmond.model.observation import TaskCounts
+from jobmond.model.outcome import Diagnosis, Signal
+from jobmond.model.state import TERMINAL, Bucket, State
+from jobmond.reports.note import note, open_signals, since_started_s
+from jobmond.reports.times import instant
+
+SCHEMA = 1
+_BUCKETS = list(Bucket)
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+_PROVED_FAILURE = frozenset({State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAIL, State.TIMEOUT})
+
+
+def status_document(
+    jobs: Sequence[Job],
+    clusters: Sequence[ClusterHealth],
+    *,
+    daemon: Mapping[str, Any],
+    now: datetime,
+) -> dict[str, Any]:
+    """The whole document, ready for `json.dumps`.
+
+    `daemon` has `running host version last_sweep_at next_sweep_at`; instants may be datetimes.
+    Where several incarnations share a ref the newest owns it and older ones show as `ref@birth`.
+    """
+    owners = _owners(jobs)
+    shown = [
+        job_object(job, now, older=owners[job.ref] is not job) for job in sorted(jobs, key=_place)
+    ]
+    return {
+        "schema": SCHEMA,
+        "generated_at": instant(now),
+        "daemon": {key: _plain(value) for key, value in daemon.items()},
+        "clusters": [cluster_object(c) for c in sorted(clusters, key=lambda c: c.name)],
+        "summary": summary(shown),
+        "jobs": shown,
+    }
+
+
+def job_object(job: Job, now: datetime, *, older: bool = False) -> dict[str, Any]:
+    """One job. `older` marks an incarnation whose ref belongs to a newer one by now."""
+    facts = job.facts
+    shown = {
+        "ref": f"{job.ref}@{job.birth}" if older else job.ref,
+        "cluster": job.cluster,
+        "native_id": job.native_id,
+        "kind": job.kind.value,
+        "bucket": job.bucket.value,
+        "type": job.type,
+        "name": job.name,
+        "run": job.run,
+        "user": job.choices.user or facts.user,
+        "owner": job.choices.owner,
+        "labels": sorted(job.labels),
+        "tracked": job.tracked,
+        "stale": job.stale,
+        "state": job.state.value,
+        "native_state": job.native,
+        "reason": facts.reason,
+        "exit_code": facts.exit_code,
+        "signal": facts.signal or None,
+        "submitted_at": instant(facts.submitted_at),
+        "started_at": instant(facts.started_at),
+        "ended_at": instant(job.ended_at or facts.ended_at) if _over(job) else None,
+        "seen_at": instant(job.seen_at),
+        "elapsed_s": since_started_s(job, now),
+        "time_limit_s": facts.time_limit_s,
+        "start_estimate_at": instant(facts.start_estimate_at),
+        "eta_s": None,
+        "nodes": facts.nodes,
+        "phase": _phase(job),
+        "life": job.life,
+        "step": None,
+        "max_step": None,
+        "metrics": {},
+        "trend": None,
+        "note": job.note or note(job),
+        "successor": job.successor,
+        "tasks": _tasks(facts.tasks),
+        "signals": [signal_object(s) for s in open_signals(job)],
+        "diagnosis": diagnosis_object(job.diagnosis),
+        "log": {
+            "path": job.log.path or job.choices.log_path or facts.log_path,
+            "status": job.log.status,
+            "bytes": job.log.size_bytes,
+            "error": job.log.error,
+        },
+    }
+    return shown if job.choices.session is None else {**shown, "session": job.choices.session}
+
+
+def signal_object(signal: Signal) -> dict[str, Any]:
+    """A signal in the interface's words; `recovered_at` only where it has recovered."""
+    shown = {
+        "rule": signal.rule,
+        "severity": signal.severity.value,
+        "title": signal.title,
+        "step": signal.step,
+        "last_step": signal.last_step,
+        "evidence": _plain(signal.evidence),
+        "action": signal.action,
+    }
+    if signal.recovered_at is None:
+        return shown
+    return {**shown, "recovered_at": instant(signal.recovered_at)}
+
+
+def diagnosis_object(diagnosis: Diagnosis | None) -> dict[str, Any] | None:
+    """A diagnosis in the interface's words."""
+    if diagnosis is None:
+        return None
+    return {
+        "cause": diagnosis.cause,
+        "summary": diagnosis.summary,
+        "line": diagnosis.line,
+        "first_line": diagnosis.first_line,
+        "offset": diagnosis.offset,
+        "excerpt": list(diagnosis.excerpt),
+        "fingerprint": diagnosis.fingerprint,
+        "victims": diagnosis.victims,
+    }
+
+
+def cluster_object(health: ClusterHealth) -> dict[str, Any]:
+    """How a cluster answered; `remedy` is the command that helps where a person is needed."""
+    return {
+        "name": health.name,
+        "kind": health.kind,
+        "active": health.active,
+        "status": health.status,
+        "since": instant(health.since),
+        "last_ok_at": instant(health.last_ok_at),
+        "error": health.error,
+        "remedy": health.remedy,
+        "notes": health.notes,
+        "logins_per_h": health.logins_per_h,
+        "calls_per_h": health.calls_per_h,
+    }
+
+
+def summary(jobs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The aggregate over job objects; also for a filtered list of them."""
+    return {
+        "line": summary_line(jobs),
+        "tracked": sum(1 for job in jobs if job["tracked"]),
+        "by_state": dict(Counter(job["state"] for job in jobs)),
+    }
+
+
+def summary_line(jobs: Sequence[Mapping[str, Any]]) -> str:
+    """`2 of 4 completed (MMLU-Pro: 42.3%, GSM8K: 67.1%), 1 running, 1 pending`.
+
+    Parts of nobody are left out; an end that a successor continues is no failure.
+    """
+    if not jobs:
+        return "no jobs"
+    count = Counter(_tally(job) for job in jobs)
+    scores = ", ".join(_scores(job for job in jobs if job["state"] == State.COMPLETED))
+    head = f"{count.pop('completed', 0)} of {len(jobs)} completed"
+    order = ("failed", "running", "pending", "restarted", "cancelled", "preempted", "unknown")
+    parts = [f"{count[word]} {word}" for word in order if count[word]]
+    return ", ".join([f"{head} ({scores})" if scores else head, *parts])
+
+
+def _tally(job: Mapping[str, Any]) -> str:
+    state = job["state"]
+    if state in TERMINAL and state != State.COMPLETED and job.get("successor"):
+        return "restarted"
+    if state in _PROVED_FAILURE or state == State.LOST:
+        return "failed"
+    return str(state).lower()
+
+
+def _scores(jobs: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [
+        f"{score['name']}: {score['value']:.1f}%"
+        for job in jobs
+        for score in job.get("scores") or []
+        if isinstance(score.get("value"), int | float)
+    ]
+
+
+def _phase(job: Job) -> str:
+    if job.state is State.COMPLETED:
+        return "done"
+    if job.state in _PROVED_FAILURE and job.successor is None:
+        return "failed"
+    if job.state is State.PENDING or job.facts.started_at is None:
+        return "bring-up" if job.state is State.RUNNING else "queued"
+    return "bring-up"
+
+
+def _over(job: Job) -> bool:
+    return job.state in TERMINAL or job.state is State.UNKNOWN
+
+
+def _tasks(tasks: TaskCounts | None) -> dict[str, Any] | None:
+    if tasks is None:
+        return None
+    by_state = {state.value: n for state, n in tasks.by_state.items() if n}
+    return {"total": tasks.total, "by_state": by_state, "failed": list(tasks.failed[:10])}
+
+
+def _owners(jobs: Sequence[Job]) -> dict[str, Job]:
+    owners: dict[str, Job] = {}
+    for job in sorted(jobs, key=_age):
+        owners[job.ref] = job
+    return owners
+
+
+def _age(job: Job) -> tuple[bool, datetime, int, int]:
+    return (job.tracked, job.facts.submitted_at or _EARLIEST, job.life, job.id)
+
+
+def _place(job: Job) -> tuple[int, bool, float, str]:
+    """Buckets in the interface's order; in each what lives by ref, then the latest end first."""
+    over = job.state in TERMINAL
+    ended = (job.ended_at or job.added_at).timestamp() if over else 0.0
+    return (_BUCKETS.index(job.bucket), over, -ended, job.ref)
+
+
+def _plain(value: Any) -> Any:
+    """Values that JSON knows: instants as text, NaN and infinities as words."""
+    if isinstance(value, datetime):
+        return instant(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(part) for part in value]
+    return value

@@ -1,0 +1,125 @@
+"""The short lists: history, discovery, follow-ups, sweeps, events."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobmond.reports.box import Column
+from jobmond.reports.status import View, state_cell
+from jobmond.reports.times import span
+
+
+def history_text(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
+    """What ended: how, when, after how long and why."""
+    if not jobs:
+        return ["Nothing has ended."]
+    columns = (
+        Column("Job", least=10),
+        Column("Name", least=8),
+        Column("State", least=13),
+        Column("Ended"),
+        Column("Elapsed"),
+        Column("Cause", least=8),
+    )
+    return view.table(columns, [_ended(job, view) for job in jobs])
+
+
+def _ended(job: Mapping[str, Any], view: View) -> list[object]:
+    return [
+        job["ref"],
+        job["name"],
+        state_cell({**job, "ended_at": None}, view),
+        view.local(job.get("ended_at")),
+        span(job.get("elapsed_s")),
+        _cause(job),
+    ]
+
+
+def _cause(job: Mapping[str, Any]) -> str:
+    diagnosis = job.get("diagnosis")
+    if diagnosis:
+        return f"{diagnosis['cause']}: {diagnosis['summary']}"
+    if job.get("successor"):
+        return f"goes on as {job['successor']}"
+    if job.get("signal"):
+        return f"signal {job['signal']}"
+    if job.get("exit_code") is not None:
+        return f"exit code {job['exit_code']}"
+    return job.get("reason") or "—"
+
+
+def discovery_text(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
+    """Jobs nobody registered, and how to track them."""
+    if not jobs:
+        return ["No jobs that are not tracked already."]
+    columns = (
+        Column("Job", least=10),
+        Column("Name", least=8),
+        Column("State", least=8),
+        Column("User", least=6),
+    )
+    rows = [[job["ref"], job.get("name"), job.get("state"), job.get("user")] for job in jobs]
+    return [
+        *view.table(columns, rows),
+        "`jobmonctl add JOB` tracks one of them, `jobmonctl discover --track` all.",
+    ]
+
+
+def followups_text(followups: Sequence[Mapping[str, Any]], view: View) -> list[str]:
+    """What is owed, the oldest first, and how to close it."""
+    if not followups:
+        return ["Nothing is owed."]
+    columns = (
+        Column("Id"),
+        Column("Job", least=10),
+        Column("Kind", least=8),
+        Column("Since"),
+        Column("State", least=6),
+        Column("What", least=8),
+    )
+    rows = [
+        [
+            f.get("id"),
+            f.get("ref"),
+            f.get("kind"),
+            view.local(f.get("opened_at")),
+            _standing(f),
+            f.get("title"),
+        ]
+        for f in followups
+    ]
+    return [*view.table(columns, rows), "`jobmonctl done ID` closes one."]
+
+
+def _standing(followup: Mapping[str, Any]) -> str:
+    verdict = followup.get("verdict")
+    state = str(followup.get("state") or "open")
+    return f"{state} ({verdict})" if verdict else state
+
+
+def sweep_line(cluster: Mapping[str, Any], view: View) -> str:
+    """One cluster's answer: status, jobs, changes, and the age where it is an older sweep's."""
+    text = f"{cluster['name']}: {cluster['status']}"
+    if cluster.get("jobs") is not None:
+        text += f", {_count(cluster['jobs'], 'job')}, {_count(cluster.get('changes'), 'change')}"
+    if cluster.get("age_s") is not None and cluster["age_s"] >= 1:
+        text += f" (answer of {span(cluster['age_s'])} ago)"
+    if cluster.get("error"):
+        text += f": {cluster['error']}"
+    if cluster.get("remedy"):
+        text += f" → {cluster['remedy']}"
+    return view.safe(text)
+
+
+def _count(number: object, what: str) -> str:
+    return f"{number or 0} {what}{'' if number == 1 else 's'}"
+
+
+def event_line(news: Mapping[str, Any], view: View) -> str:
+    """One event: when, how grave, whose, what."""
+    job = news.get("job") or {}
+    whose = job.get("ref") or news.get("cluster") or ""
+    severity = str(news.get("severity") or "")
+    correction = " (correction)" if news.get("correction") else ""
+    return view.safe(
+        f"{view.local(news.get('at'))}  {severity:<5}  {whose}  {news.get('title')}{correction}"
+    )

@@ -1,0 +1,144 @@
+"""One job in full."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jobmond.analysis.visible import visible
+from jobmond.reports.status import View, state_cell
+from jobmond.reports.times import span
+
+_LABEL = 12
+
+
+def show_text(job: Mapping[str, Any], view: View) -> list[str]:
+    """Everything known of a job, one thing a line, what is not known left out."""
+    lines = [
+        *_facts(_identity(job), view),
+        *_facts(_course(job, view), view),
+        *_facts(_log(job), view),
+    ]
+    lines += _signals(job.get("signals") or (), view)
+    lines += _diagnosis(job.get("diagnosis"), view)
+    lines += _lives(job.get("lives") or (), view)
+    lines += _transitions(job.get("transitions") or (), view)
+    lines += _owed(job.get("followups") or (), view)
+    return lines + _entries(job.get("entries") or (), view)
+
+
+def _identity(job: Mapping[str, Any]) -> list[tuple[str, object]]:
+    return [
+        ("Job", job["ref"]),
+        ("Name", job["name"]),
+        ("About", job.get("description")),
+        ("Run", f"{job['run']}, life {job['life']}"),
+        ("Bucket", f"{job['bucket']} ({job['type']})"),
+        ("Labels", " ".join(job.get("labels") or ())),
+        ("User", job.get("user")),
+        ("Added by", job.get("owner")),
+        ("Tracked", "yes" if job.get("tracked") else "no"),
+    ]
+
+
+def _course(job: Mapping[str, Any], view: View) -> list[tuple[str, object]]:
+    return [
+        ("State", state_cell(job, view)),
+        ("Proof", job.get("proof")),
+        ("Reason", job.get("reason")),
+        ("Exit code", job.get("exit_code")),
+        ("Signal", job.get("signal")),
+        ("Submitted", _at(job, "submitted_at", view)),
+        ("May start", _at(job, "start_estimate_at", view)),
+        ("Started", _at(job, "started_at", view)),
+        ("Ended", _at(job, "ended_at", view)),
+        ("Last seen", _at(job, "seen_at", view)),
+        ("Elapsed", _elapsed(job)),
+        ("Nodes", job.get("nodes")),
+        ("Parts", _parts(job.get("tasks"))),
+        ("Goes on as", job.get("successor")),
+        ("Note", job.get("note")),
+    ]
+
+
+def _log(job: Mapping[str, Any]) -> list[tuple[str, object]]:
+    log = job.get("log") or {}
+    if log.get("status") in (None, "none") and not log.get("path"):
+        return []
+    size = f", {log['bytes']} bytes" if log.get("bytes") is not None else ""
+    error = f": {log['error']}" if log.get("error") else ""
+    return [("Log", log.get("path")), ("", f"{log.get('status')}{size}{error}")]
+
+
+def _at(job: Mapping[str, Any], key: str, view: View) -> str | None:
+    return f"{view.local(job[key])} ({view.ago(job[key])})" if job.get(key) else None
+
+
+def _elapsed(job: Mapping[str, Any]) -> str | None:
+    if job.get("elapsed_s") is None:
+        return None
+    limit = job.get("time_limit_s")
+    return span(job["elapsed_s"]) + (f" of {span(limit)}" if limit else "")
+
+
+def _parts(tasks: Mapping[str, Any] | None) -> str | None:
+    if not tasks:
+        return None
+    counts = ", ".join(f"{n} {state.lower()}" for state, n in tasks["by_state"].items())
+    failed = f"; failed: {', '.join(map(str, tasks['failed']))}" if tasks.get("failed") else ""
+    return f"{tasks['total']}: {counts}{failed}"
+
+
+def _facts(facts: Iterable[tuple[str, object]], view: View) -> list[str]:
+    return [
+        f"{label:<{_LABEL}}{view.safe(value)}" for label, value in facts if value not in (None, "")
+    ]
+
+
+def _block(title: str, lines: Sequence[str], view: View) -> list[str]:
+    return ["", title, *(f"  {view.safe(line)}" for line in lines)] if lines else []
+
+
+def _signals(signals: Sequence[Mapping[str, Any]], view: View) -> list[str]:
+    lines = []
+    for signal in signals:
+        step = f" at step {signal['step']}" if signal.get("step") is not None else ""
+        action = signal.get("action") or "none"
+        advice = f" → {action}" if action != "none" else ""
+        lines.append(f"{signal['severity']} {signal['rule']}{step}: {signal['title']}{advice}")
+    return _block("Signals", lines, view)
+
+
+def _diagnosis(diagnosis: Mapping[str, Any] | None, view: View) -> list[str]:
+    if not diagnosis:
+        return []
+    where = f" (line {diagnosis['line']})" if diagnosis.get("line") is not None else ""
+    head = f"{diagnosis['cause']}{where}: {diagnosis['summary']}"
+    excerpt = [f"  {visible(str(line))}" for line in diagnosis.get("excerpt") or ()]
+    return _block("Cause", [head, *excerpt], view)
+
+
+def _lives(lives: Sequence[Mapping[str, Any]], view: View) -> list[str]:
+    return _block("Lives", [_life(life, view) for life in lives], view) if len(lives) > 1 else []
+
+
+def _life(life: Mapping[str, Any], view: View) -> str:
+    state = state_cell(life, view) if "state" in life else "?"
+    return f"{life.get('life', '?')}  {life.get('ref', '?')}  {state}"
+
+
+def _transitions(transitions: Sequence[Mapping[str, Any]], view: View) -> list[str]:
+    lines = []
+    for change in transitions:
+        before = change.get("before") or "first seen"
+        corrected = " (correction)" if change.get("correction") else ""
+        lines.append(f"{view.local(change.get('at'))}  {before} → {change.get('after')}{corrected}")
+    return _block("Transitions", lines, view)
+
+
+def _owed(followups: Sequence[Mapping[str, Any]], view: View) -> list[str]:
+    lines = [f"{f.get('id')}  {f.get('kind')}: {f.get('title')}" for f in followups]
+    return _block("Follow-ups", lines, view)
+
+
+def _entries(entries: Sequence[object], view: View) -> list[str]:
+    paths = [str(e.get("path")) if isinstance(e, Mapping) else str(e) for e in entries]
+    return _block("Entries", paths, view)
