@@ -57,7 +57,7 @@ def health_after(
 
 
 def _wait(failures: int, backoff: timedelta, backoff_max: timedelta) -> timedelta:
-    return min(backoff * 2 ** min(failures - 1, 20), backoff_max)
+    return min(backoff * float(2 ** min(failures - 1, 20)), backoff_max)
 
 
 def changed(before: ClusterHealth | None, after: ClusterHealth) -> bool:

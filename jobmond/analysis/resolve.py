@@ -114,6 +114,8 @@ def moved(
         tracked=state not in TERMINAL,
         ended_at=(shown.facts.ended_at or now) if state in TERMINAL else None,
     )
+    if state not in TERMINAL:  # an end that is corrected takes its explanation with it
+        after = replace(after, post_mortem=PostMortem.NONE, diagnosis=None, agent_log=None)
     if before == state:
         return after, None
     return _counted(after, before, now)

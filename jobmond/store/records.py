@@ -10,7 +10,7 @@ from sqlalchemy import Connection, and_, func, or_, select, update
 from jobmond.errors import Refused
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.outcome import Followup, Transition
-from jobmond.model.state import State
+from jobmond.model.state import PostMortem, State
 from jobmond.store.rows import health_of, job_select, jobs_of, jobs_where
 from jobmond.store.schema import (
     audit,
@@ -38,6 +38,12 @@ class AuditLine:
 def recent(connection: Connection, since: datetime) -> tuple[Job, ...]:
     table = incarnations.c
     return tuple(jobs_where(connection, or_(table.tracked, table.ended_at >= since)))
+
+
+def watched(connection: Connection) -> frozenset[str]:
+    table = incarnations.c
+    wanted = or_(table.tracked, table.post_mortem == PostMortem.PENDING)
+    return frozenset(connection.scalars(select(table.cluster).where(wanted).distinct()))
 
 
 def lives(connection: Connection, run: str, cluster: str) -> tuple[Job, ...]:

@@ -191,6 +191,10 @@ class Store:
         """Every cluster that was ever swept, with its calls and logins of the last hour."""
         return self._read(records.healths, now)
 
+    def watched_clusters(self) -> frozenset[str]:
+        """The clusters with a tracked job, or an ended one whose log is still wanted."""
+        return self._read(records.watched)
+
     def swept_at(self) -> dict[str, datetime]:
         """When each cluster's last sweep was committed."""
         return self._read(records.swept_at)

@@ -7,7 +7,6 @@ from typing import Any
 
 from jobmond.analysis import notices
 from jobmond.analysis.judge import Judged, judged
-from jobmond.sweep.postmortem import Autopsy, autopsy, evidence
 from jobmond.analysis.settle import Move
 from jobmond.model.commit import JobChange
 from jobmond.model.job import Job
@@ -15,6 +14,7 @@ from jobmond.model.observation import LogTail, NotApplicable, Reading
 from jobmond.model.outcome import Delivery, News
 from jobmond.model.state import TERMINAL, Severity
 from jobmond.ports import Case, Rule
+from jobmond.sweep.postmortem import Autopsy, autopsy, evidence
 
 AGENT_LOG = "agent_log"
 
@@ -137,5 +137,3 @@ def _news(move: Move, examined: Autopsy, verdict: Judged, now: datetime) -> Iter
     if job.state not in TERMINAL:
         for signal in verdict.cleared:
             yield notices.signal_news(job, signal, "cleared", at=now)
-
-

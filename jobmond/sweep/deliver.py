@@ -72,7 +72,7 @@ async def deliver(
 def _wait(attempts: int, asked_s: float | None) -> timedelta:
     if asked_s is not None:
         return min(timedelta(seconds=asked_s), BACKOFF_MAX)
-    return min(BACKOFF * 2 ** min(attempts, 12), BACKOFF_MAX)
+    return min(BACKOFF * float(2 ** min(attempts, 12)), BACKOFF_MAX)
 
 
 async def deliver_all(

@@ -25,13 +25,23 @@ class Answers:
     complaints: tuple[str, ...] = ()
 
 
-async def ask(cluster: Cluster, jobs: Sequence[Job], *, since: datetime, clock: Clock) -> Answers:
-    """Poll each source once about `jobs` and, where it can, about others since `since`."""
+async def ask(
+    cluster: Cluster,
+    jobs: Sequence[Job],
+    *,
+    since: datetime,
+    clock: Clock,
+    anyway: bool = False,
+) -> Answers:
+    """Poll each source once about `jobs` and, where it can, about others since `since`.
+
+    A source with no job to ask about is left alone, unless it is there to discover, or `anyway`.
+    """
     deadline = clock.monotonic() + cluster.budget_s
     polls: list[tuple[Kind, Poll]] = []
     for kind, backend in cluster.backends.items():
         mine = [_ask(j) for j in jobs if j.kind is kind]
-        if not mine and not (backend.discovers and cluster.discover):
+        if not (mine or anyway or (backend.discovers and cluster.discover)):
             continue
         left = max(1.0, deadline - clock.monotonic())
         poll = await backend.poll(mine, since=since, now=clock.now(), timeout_s=left)

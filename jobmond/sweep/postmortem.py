@@ -45,9 +45,7 @@ def autopsy(
     if not ended_now and job.post_mortem is not PostMortem.PENDING:
         return Autopsy(job)
     scan = scanned(reading)
-    found = diagnose(
-        scan, state=job.state, exit_code=job.facts.exit_code, signal=job.facts.signal
-    )
+    found = diagnose(scan, state=job.state, exit_code=job.facts.exit_code, signal=job.facts.signal)
     tries = 0 if ended_now else job.post_mortem_tries + 1
     known = None if ended_now else job.diagnosis
     if scan is not None and scan.size_bytes:
@@ -66,9 +64,7 @@ def autopsy(
     after = replace(after, log=evidence(after.log, reading, now=now))
     path, text = entry(after, now=now, scan=scan)
     after = replace(after, agent_log=f"{agent_logs}/{path}")
-    return Autopsy(
-        after, text, cause_changed=known is not None and found.cause != known.cause
-    )
+    return Autopsy(after, text, cause_changed=known is not None and found.cause != known.cause)
 
 
 def scanned(reading: Reading[LogTail]) -> Scan | None:

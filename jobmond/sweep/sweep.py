@@ -9,15 +9,15 @@ from typing import Any, Protocol
 import structlog
 
 from jobmond.analysis import notices
-from jobmond.sweep.conclude import Conclusion, Terms, concluded, news_deliveries
 from jobmond.analysis.health import changed, health_after, may_contact
 from jobmond.analysis.settle import Classify, Found, Move, asked_about, settled
 from jobmond.model.commit import ClusterSnapshot, JobChange, SweepCommit
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.observation import LogTail, Reading
-from jobmond.model.state import ClusterStatus, Kind
+from jobmond.model.state import TERMINAL, ClusterStatus, Kind
 from jobmond.ports import Clock
 from jobmond.sweep.cluster import Cluster
+from jobmond.sweep.conclude import Conclusion, Terms, concluded, news_deliveries
 from jobmond.sweep.observe import Answers, ask, log_asks, read_logs
 
 journal = structlog.get_logger("jobmond.sweep")
@@ -40,7 +40,10 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one sweep of one cluster did. `contacted` is false where it was left alone."""
+    """What one sweep of one cluster did. `contacted` is false where it was left alone.
+
+    `found` are jobs of the cluster's users that are alive and that nobody tracks.
+    """
 
     cluster: str
     at: datetime
@@ -50,6 +53,16 @@ class Result:
     error: str | None = None
     remedy: str | None = None
     contacted: bool = True
+    found: tuple[Found, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look at a cluster gave: answers, what became of each job, and logs."""
+
+    answers: Answers
+    moves: Sequence[Move]
+    readings: Mapping[str, Reading[LogTail]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +101,7 @@ class Sweeper:
         readings = await read_logs(
             cluster, asks, now=self.clock.now(), timeout_s=deadline - self.clock.monotonic()
         )
-        return await self._commit(cluster, past, answers, moves, readings, started_at)
+        return await self._commit(cluster, past, Look(answers, moves, readings), started_at)
 
     async def _settled(
         self, cluster: Cluster, past: ClusterSnapshot, answers: Answers, since: datetime
@@ -119,14 +132,9 @@ class Sweeper:
         return [f for f in found if (f.kind, f.native_id, f.seen.birth) not in known]
 
     async def _commit(
-        self,
-        cluster: Cluster,
-        past: ClusterSnapshot,
-        answers: Answers,
-        moves: Sequence[Move],
-        readings: Mapping[str, Reading[LogTail]],
-        started_at: datetime,
+        self, cluster: Cluster, past: ClusterSnapshot, look: Look, started_at: datetime
     ) -> Result:
+        answers, moves, readings = look.answers, look.moves, look.readings
         now = self.clock.now()
         conclusion: Conclusion = await asyncio.to_thread(
             concluded,
@@ -169,10 +177,11 @@ class Sweeper:
             changes=len(conclusion.news),
             error=health.error,
             remedy=health.remedy,
+            found=_untracked(answers.found, moves),
         )
 
     async def _switched_off(self, cluster: Cluster, past: ClusterSnapshot, now: datetime) -> Result:
-        health = _as(cluster, past.health, ClusterStatus.INACTIVE, None, None, now)
+        health = _as(cluster, past.health, ClusterStatus.INACTIVE, now=now)
         fresh = [j for j in past.jobs if j.tracked and not j.stale]
         if past.health is None or past.health.status != health.status or fresh:
             changes = tuple(JobChange(replace(j, stale=True)) for j in fresh)
@@ -197,6 +206,13 @@ def _left_alone(cluster: Cluster, past: ClusterSnapshot, now: datetime) -> Resul
     )
 
 
+def _untracked(found: Iterable[Found], moves: Iterable[Move]) -> tuple[Found, ...]:
+    tracked = {(m.job.kind, m.job.native_id) for m in moves if m.job.tracked}
+    return tuple(
+        f for f in found if f.seen.state not in TERMINAL and (f.kind, f.native_id) not in tracked
+    )
+
+
 def _tracked(jobs: Iterable[Job]) -> int:
     return sum(1 for j in jobs if j.tracked)
 
@@ -209,15 +225,16 @@ def _health(
         status = ClusterStatus.NEEDS_LOGIN
     elif answers.trouble is not None:
         status = ClusterStatus.UNREACHABLE
-    return _as(cluster, before, status, answers.trouble, answers.remedy, now)
+    return _as(cluster, before, status, error=answers.trouble, remedy=answers.remedy, now=now)
 
 
 def _as(
     cluster: Cluster,
     before: ClusterHealth | None,
     status: ClusterStatus,
-    error: str | None,
-    remedy: str | None,
+    *,
+    error: str | None = None,
+    remedy: str | None = None,
     now: datetime,
 ) -> ClusterHealth:
     return health_after(

@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.builders import at
 
 from jobmond.analysis.chains import Candidate, Successors, waits_for
 from jobmond.model.observation import Facts
 from jobmond.model.state import State
+from tests.unit.builders import at
 
 
 @pytest.mark.parametrize(

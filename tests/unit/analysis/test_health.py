@@ -2,10 +2,9 @@
 
 from datetime import timedelta
 
-from tests.unit.builders import NOW, at
-
 from jobmond.analysis.health import changed, health_after, may_contact
 from jobmond.model.state import ClusterStatus
+from tests.unit.builders import NOW, at
 
 MINUTE = timedelta(minutes=1)
 

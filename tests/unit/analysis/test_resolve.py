@@ -3,11 +3,10 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from tests.unit.builders import DAY, NOW, at, ended, job, seen, unseen
-
 from jobmond.analysis.resolve import merged, resolve
 from jobmond.model.observation import Facts, Gone, Unreachable
 from jobmond.model.state import State
+from tests.unit.builders import DAY, NOW, at, ended, job, seen, unseen
 
 
 def once(before, sighting, now=NOW):

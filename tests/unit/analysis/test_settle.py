@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-from tests.unit.builders import DAY, NOW, at, by_name, ended, job, seen, unseen
-
 from jobmond.analysis.settle import Found, settled
 from jobmond.model.job import Choices, Classified
 from jobmond.model.observation import Facts, TaskCounts
 from jobmond.model.state import Bucket, Kind, State
+from tests.unit.builders import DAY, NOW, at, by_name, ended, job, seen, unseen
 
 
 def as_rl(choices, facts, native_id):

@@ -1,0 +1,125 @@
+"""The jobmond program: the daemon, one sweep without it, and a check of the configuration."""
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable
+
+import click
+import structlog
+
+from jobmond import __version__
+from jobmond.daemon import start
+from jobmond.errors import JobmondError
+from jobmond.model.state import ClusterStatus
+from jobmond.settings import Loaded, load
+from jobmond.settings.paths import config_path
+
+_FINE = (ClusterStatus.OK, ClusterStatus.INACTIVE)
+
+
+def _journal() -> None:
+    """One line an event on standard error; what libraries say goes the same way."""
+    terminal = sys.stderr.isatty()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.dev.ConsoleRenderer(colors=True)
+            if terminal
+            else structlog.processors.LogfmtRenderer(
+                key_order=["timestamp", "level", "event"], drop_missing=True
+            ),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
+
+
+def _loader(config: str | None) -> Callable[[], Loaded]:
+    def read() -> Loaded:
+        loaded = load(config_path(config, os.environ), os.environ)
+        for warning in loaded.warnings:
+            click.echo(f"jobmond: {warning}", err=True)
+        return loaded
+
+    return read
+
+
+_config = click.option(
+    "--config", metavar="FILE", help="Configuration; default see README, none at all is valid."
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="jobmond")
+def program() -> None:
+    """Watch machine-learning jobs and say what changed, why it failed and what is owed."""
+
+
+@program.command()
+@_config
+@click.option("--socket", metavar="PATH", help="Where jobmonctl finds this daemon.")
+def run(config: str | None, socket: str | None) -> None:
+    """Run the daemon; the first sweep begins at once."""
+    asyncio.run(start.serve(_loader(config), given_socket=socket, env=os.environ))
+
+
+@program.command()
+@_config
+def sweep(config: str | None) -> None:
+    """Do one sweep without a daemon, print a line a cluster, and exit.
+
+    Exit code 1 where a cluster did not answer, or while a daemon holds the database.
+    """
+    results = asyncio.run(start.sweep_once(_loader(config), os.environ))
+    for r in results:
+        more = f": {r.error}" if r.error else ""
+        fix = f" (try: {r.remedy})" if r.remedy else ""
+        click.echo(f"{r.cluster}  {r.status}  {r.jobs} jobs, {r.changes} changes{more}{fix}")
+    if any(r.status not in _FINE for r in results):
+        sys.exit(1)
+
+
+@program.command()
+@_config
+@click.option("--offline", is_flag=True, help="Contact no cluster.")
+def check(config: str | None, offline: bool) -> None:
+    """Check configuration, database, folders and clusters: one line each.
+
+    Exit code 1 if anything fails.
+    """
+    from jobmond.daemon.check import checks
+
+    failed = False
+    loaded = _loader(config)()
+    for line in asyncio.run(checks(loaded, os.environ, offline=offline)):
+        failed = failed or not line.fine
+        click.echo(f"{'ok  ' if line.fine else 'FAIL'}  {line.what}: {line.said}")
+    if failed:
+        sys.exit(1)
+
+
+def main() -> None:
+    """Entry point; a traceback is a defect, everything else is one line and an exit code."""
+    _journal()
+    try:
+        program(prog_name="jobmond", standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except click.ClickException as wrong:
+        wrong.show()
+        sys.exit(wrong.exit_code)
+    except JobmondError as wrong:
+        click.echo(f"jobmond: {wrong}", err=True)
+        sys.exit(wrong.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,306 @@
+"""The composition root: configuration in, working parts out."""
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+import structlog
+
+from jobmond import __version__, registry
+from jobmond.analysis.classify import classified
+from jobmond.analysis.settle import Classify, Found
+from jobmond.backends._files import FileReader
+from jobmond.errors import StoreError
+from jobmond.model.job import Choices, Classified
+from jobmond.model.observation import Facts
+from jobmond.model.state import Kind
+from jobmond.ports import Backend, Clock, Rule, Sink, Transport
+from jobmond.reports.document import status_document
+from jobmond.settings import Settings
+from jobmond.settings.clusters import LocalCluster, SlurmCluster
+from jobmond.store import Store, StoreLock
+from jobmond.store.engine import database_file
+from jobmond.sweep.cluster import Cluster
+from jobmond.sweep.conclude import AGENT_LOG, Terms
+from jobmond.sweep.deliver import deliver_all
+from jobmond.sweep.sweep import Result, Sweeper
+
+journal = structlog.get_logger("jobmond.app")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Writer:
+    """The one thread in which the store is used."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
+
+    async def call(self, fn: Callable[P, R], /, *args: P.args, **kw: P.kwargs) -> R:
+        """Run `fn` in the writer's thread, after everything asked for before it."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, partial(fn, *args, **kw))
+
+    def close(self) -> None:
+        """Wait for what is in hand."""
+        self._thread.shutdown(wait=True)
+
+
+@dataclass(slots=True)
+class Parts:
+    """What a configuration is made into; a reload makes new ones."""
+
+    settings: Settings
+    clusters: dict[str, Cluster]
+    sinks: dict[str, Sink]
+    classify: Classify
+    sweeper: Sweeper
+
+
+@dataclass(slots=True)
+class App:
+    """A store and the parts that work on it. `state` is the directory for files of our own."""
+
+    store: Store
+    writer: Writer
+    clock: Clock
+    state: Path
+    lock: StoreLock
+    parts: Parts
+    next_sweep_at: Callable[[], datetime | None] = lambda: None
+    on_commit: Callable[[], object] = lambda: None
+    last_sweep_at: datetime | None = None
+    found: dict[str, tuple[datetime, tuple[Found, ...]]] = field(default_factory=dict)
+    _delivering: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def clusters(self) -> Mapping[str, Cluster]:
+        return self.parts.clusters
+
+    async def sweep(self, name: str, *, asked: bool = False) -> Result:
+        """Sweep one cluster, deliver what it concluded, write the report."""
+        result = await self.parts.sweeper.sweep(self.clusters[name], asked=asked)
+        if result.contacted:
+            self.last_sweep_at = result.at
+            self.found[name] = (result.at, result.found)
+        self.on_commit()
+        await self.deliver()
+        await self.report()
+        return result
+
+    async def deliver(self) -> None:
+        """One round over all sinks; rounds follow each other."""
+        async with self._delivering:
+            await deliver_all(
+                self.parts.sinks, outbox=self.store, call=self.writer.call, clock=self.clock
+            )
+
+    async def report(self) -> None:
+        """Write `report.json`, which `status` prints when no daemon answers."""
+        async with self._reporting:
+            now = self.clock.now()
+            recent_since = now - self.parts.settings.recent
+            jobs = await self.writer.call(self.store.jobs, recent_since=recent_since)
+            health = await self.writer.call(self.store.clusters, now)
+            daemon = self.daemon_info()
+            await asyncio.to_thread(
+                _write_report,
+                self.state / "report.json",
+                lambda: status_document(jobs, health, daemon=daemon, now=now),
+            )
+
+    def daemon_info(self) -> dict[str, Any]:
+        """The `daemon` object of the status document."""
+        return {
+            "running": True,
+            "host": socket.gethostname(),
+            "version": __version__,
+            "last_sweep_at": self.last_sweep_at,
+            "next_sweep_at": self.next_sweep_at(),
+        }
+
+    async def watched(self) -> list[str]:
+        """The clusters that a tick has to sweep: with tracked jobs, discovering, or switched off.
+
+        Empty where there is nothing to watch anywhere.
+        """
+        tracked = await self.writer.call(self.store.watched_clusters)
+        return [n for n, cluster in self.clusters.items() if cluster.discovers or n in tracked]
+
+    async def expire(self) -> None:
+        """Drop what is older than the configuration keeps."""
+        settings = self.parts.settings
+        await self.writer.call(
+            self.store.expire,
+            self.clock.now(),
+            history_keep=settings.history_keep,
+            events_keep=settings.events_keep,
+            outbox_keep=settings.outbox_keep,
+        )
+
+    async def replace(self, settings: Settings) -> None:
+        """Work with another configuration from the next sweep on."""
+        old = self.parts
+        self.parts = build(settings, self.store, self.writer, self.clock, self.state)
+        for cluster in old.clusters.values():
+            await cluster.close()
+
+    async def close(self) -> None:
+        for cluster in self.clusters.values():
+            await cluster.close()
+        await self.writer.call(self.store.close)
+        self.writer.close()
+        self.lock.release()
+
+
+async def open_app(settings: Settings, default_state: Path, clock: Clock) -> App:
+    """Take the database, migrate it, and build what the configuration describes.
+
+    Our other files are beside the database, or in `default_state` where that is no file here.
+
+    Raises:
+        Refused: another process holds the database.
+        StoreError: it cannot be used.
+        ConfigError: something in the configuration cannot be built.
+    """
+    database = database_file(settings.database.url)
+    state = database.parent if database else default_state
+    lock = StoreLock(database or default_state / "jobmond.db")
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock.take()
+    except OSError as error:
+        raise StoreError(f"{state} cannot be made: {error.strerror}") from error
+    writer = Writer()
+    try:
+        store = await writer.call(Store.open, settings.database.url)
+        parts = build(settings, store, writer, clock, state)
+    except BaseException:
+        writer.close()
+        lock.release()
+        raise
+    return App(store, writer, clock, state, lock, parts)
+
+
+def _write_report(path: Path, document: Callable[[], Mapping[str, Any]]) -> None:
+    """Replace `path` whole or not at all; mode 0600."""
+    text = json.dumps(document(), ensure_ascii=False, allow_nan=False)
+    handle, name = tempfile.mkstemp(prefix=".report.", dir=path.parent)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(text)
+    Path(name).replace(path)
+
+
+def build(settings: Settings, store: Store, writer: Writer, clock: Clock, state: Path) -> Parts:
+    """The parts that `settings` describe."""
+    rules = settings.classify_rules
+
+    def classify(choices: Choices, facts: Facts, native_id: str) -> Classified:
+        return classified(choices, facts, native_id, rules)
+
+    sinks: dict[str, Sink] = {
+        name: registry.sinks[table.kind](**table.options) for name, table in settings.sinks.items()
+    }
+    terms = Terms(
+        rules=_rules(settings.rules),
+        sinks=tuple(sinks),
+        agent_logs=str(settings.agent_logs),
+        post_mortem_sweeps=settings.post_mortem_sweeps,
+    )
+    sinks[AGENT_LOG] = registry.sinks[AGENT_LOG](root=settings.agent_logs)
+    sweeper = Sweeper(
+        store,
+        writer.call,
+        clock,
+        classify,
+        terms,
+        unknown_for=settings.lost_after,
+        correct_for=settings.correction_window,
+    )
+    return Parts(settings, _clusters(settings, state), sinks, classify, sweeper)
+
+
+def _rules(tables: Mapping[str, Mapping[str, Any]]) -> tuple[Rule, ...]:
+    return tuple(registry.rules[name](**tables.get(name, {})) for name in registry.rules)
+
+
+def _clusters(settings: Settings, state: Path) -> dict[str, Cluster]:
+    """One runtime a configured cluster of a kind that has a backend."""
+    built = {}
+    for name, table in settings.clusters.items():
+        if isinstance(table, SlurmCluster):
+            transport = _transport(table)
+            kinds: dict[Kind, Backend] = {Kind.SLURM: _slurm(transport, table, settings)}
+            built[name] = _cluster(name, table, settings, transport, kinds)
+        elif isinstance(table, LocalCluster):
+            here = registry.transports["local"]()
+            kinds = {Kind.LOCAL: registry.backends["local"](here, runs=state / "runs")}
+            if table.slurm is True or (table.slurm == "auto" and shutil.which("squeue")):
+                kinds[Kind.SLURM] = _slurm(here, table, settings)
+            built[name] = _cluster(name, table, settings, here, kinds)
+    return built
+
+
+def _cluster(
+    name: str,
+    table: SlurmCluster | LocalCluster,
+    settings: Settings,
+    transport: Transport,
+    kinds: Mapping[Kind, Backend],
+) -> Cluster:
+    return Cluster(
+        name=name,
+        kind=table.kind,
+        backends=kinds,
+        logs=FileReader(transport),
+        transports=(transport,),
+        active=table.active,
+        discover=table.discover,
+        notes=table.notes,
+        budget_s=table.sweep_budget.total_seconds(),
+        backoff=settings.backoff_min,
+        backoff_max=settings.backoff_max,
+    )
+
+
+def _transport(table: SlurmCluster) -> Transport:
+    if table.transport == "local":
+        return cast(Transport, registry.transports["local"]())
+    made = registry.transports[table.transport](
+        hosts=table.host,
+        user=table.user,
+        port=table.port,
+        identity_file=table.identity_file,
+        known_hosts_file=table.known_hosts_file,
+        ssh_config_file=table.ssh_config_file,
+        proxy_jump=table.proxy_jump,
+        channels=table.max_channels,
+        connect_timeout_s=table.connect_timeout.total_seconds(),
+        keepalive_interval_s=table.keepalive.total_seconds(),
+    )
+    return cast(Transport, made)
+
+
+def _slurm(transport: Transport, table: SlurmCluster | LocalCluster, settings: Settings) -> Backend:
+    made = registry.backends["slurm"](
+        transport,
+        users=table.users,
+        grace_s=settings.grace.total_seconds(),
+        unknown_after_s=settings.lost_after.total_seconds(),
+        max_scontrol=table.max_scontrol,
+        max_bytes=table.max_answer_bytes,
+        discover=table.discover,
+    )
+    return cast(Backend, made)

@@ -1,0 +1,127 @@
+"""The desk, set up over the running parts."""
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jobmond.analysis.instants import rfc3339
+from jobmond.app import App
+from jobmond.desk.aim import ClusterInfo
+from jobmond.desk.budget import SweepBudget
+from jobmond.desk.desk import Desk
+from jobmond.desk.peer import Rights
+from jobmond.desk.requests import LocalExit
+from jobmond.desk.shelf import Found
+from jobmond.desk.sweeps import RequestSweep
+from jobmond.errors import Refused
+from jobmond.model.job import Choices, Classified, Job
+from jobmond.model.observation import Facts
+from jobmond.settings.clusters import SlurmCluster
+from jobmond.sweep.logs import log_text
+
+
+def desk_of(app: App, *, request_sweep: RequestSweep, wake: Any) -> Desk:
+    """A desk that answers from `app`'s store; what a reload replaces is looked up anew."""
+    counter = Counter(app)
+    settings = app.parts.settings
+    return Desk(
+        call=app.writer.call,
+        store=app.store,
+        clock=app.clock,
+        clusters=counter.clusters,
+        classify=counter.classify,
+        validate_id=counter.validate_id,
+        request_sweep=request_sweep,
+        read_log=counter.read_log,
+        discovered=counter.discovered,
+        daemon_info=app.daemon_info,
+        local_exit=counter.local_exit,
+        rights=Rights.of(socket_group=settings.socket_group, admins=settings.admins),
+        wake=wake,
+        recent=settings.recent,
+        budget=SweepBudget(per_hour=settings.on_demand_per_hour, burst=settings.on_demand_burst),
+    )
+
+
+class Counter:
+    """What the desk asks of the running parts."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def clusters(self) -> Sequence[ClusterInfo]:
+        tables = self._app.parts.settings.clusters
+        return [
+            ClusterInfo(
+                name=name,
+                kind=cluster.kind,
+                kinds=tuple(cluster.backends),
+                active=cluster.active,
+                hosts=_hosts(tables[name]),
+                users=tables[name].users,
+                notes=cluster.notes,
+            )
+            for name, cluster in self._app.clusters.items()
+        ]
+
+    def classify(self, choices: Choices, facts: Facts, native_id: str) -> Classified:
+        return self._app.parts.classify(choices, facts, native_id)
+
+    def validate_id(self, cluster: str, kind: str, native_id: str) -> str | None:
+        backends = self._app.clusters[cluster].backends
+        return next(b.valid_id(native_id) for k, b in backends.items() if k == kind)
+
+    async def read_log(self, job: Job, *, n: int, after: int | None) -> Mapping[str, Any]:
+        cluster = self._app.clusters.get(job.cluster)
+        if cluster is None or not cluster.active:
+            raise Refused(f"cluster {job.cluster} is switched off or not configured")
+        return await log_text(cluster, job, n=n, after=after, now=self._app.clock.now())
+
+    def discovered(self) -> Sequence[Found]:
+        return [
+            Found(name, one.kind, one.native_id, one.seen, at)
+            for name, (at, found) in self._app.found.items()
+            for one in found
+        ]
+
+    async def local_exit(self, job: Job, end: LocalExit) -> None:
+        await asyncio.to_thread(_record, self._app.state / "runs", job, end)
+
+
+def _hosts(table: Any) -> tuple[str, ...]:
+    return tuple(table.host) if isinstance(table, SlurmCluster) else ()
+
+
+def _record(folder: Path, job: Job, end: LocalExit) -> None:
+    """Write down how an announced process ended, unless whoever started it did so here.
+
+    A process started by another user, or with other state, left its record elsewhere.
+    """
+    path = folder / f"{job.native_id}-{job.birth}.json"
+    known: dict[str, Any] = {}
+    if path.exists():
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if known.get("ended_at"):
+            return
+    record = {
+        "pid": int(job.native_id.removeprefix("pid-")),
+        "birth": job.birth,
+        "name": job.facts.name,
+        "command": [job.facts.command] if job.facts.command else [],
+        "log": job.choices.log_path,
+        "workdir": job.facts.workdir,
+        "user": job.facts.user,
+        "started_at": rfc3339(job.facts.started_at) if job.facts.started_at else None,
+        **known,
+        "exit_code": end.exit_code,
+        "signal": end.signal,
+        "ended_at": rfc3339(end.ended_at),
+    }
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.tmp")
+    part.write_text(json.dumps(record), encoding="utf-8")
+    part.chmod(0o600)
+    part.replace(path)

@@ -1,0 +1,177 @@
+"""The daemon: sweeps at start, on the grid and on request; serves people; ends cleanly."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+import structlog
+
+from jobmond.app import App
+from jobmond.daemon.bell import Bell
+from jobmond.daemon.requests import Lanes
+from jobmond.errors import JobmondError
+from jobmond.settings import Settings
+from jobmond.sweep.sweep import Result
+
+journal = structlog.get_logger("jobmond.daemon")
+
+EXPIRE_EVERY = timedelta(hours=6)
+
+
+class Server(Protocol):
+    """What answers people while the daemon runs."""
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+
+class Daemon:
+    """One run of the daemon, from start to SIGTERM.
+
+    `reload` reads the configuration again and raises what is wrong with it.
+    """
+
+    def __init__(self, app: App, *, reload: Callable[[], Settings], seed: str) -> None:
+        self.app = app
+        self._reload = reload
+        self._stop = asyncio.Event()
+        self._background: set[asyncio.Task[Any]] = set()
+        self._expired_at: datetime | None = None
+        self.lanes = Lanes(self._sweep)
+        settings = app.parts.settings
+        self.bell = Bell(
+            app.clock,
+            ring=self._rung,
+            watch=self._watch,
+            interval=settings.poll_interval,
+            jitter=settings.jitter,
+            seed=seed,
+        )
+
+    async def run(self, server: Server) -> None:
+        """Serve and sweep until told to stop; then let the sweep in hand finish."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+        await server.start()
+        self.bell.start()
+        await self.app.deliver()  # what a crash left in the outbox
+        await self.app.report()
+        self._rung("start")
+        try:
+            await self._stop.wait()
+            journal.info("stopping", waits_for="the sweep in hand")
+        finally:
+            self.bell.stop()
+            await self.lanes.settle()
+            await asyncio.gather(*self._background, return_exceptions=True)
+            await server.stop()
+
+    def stop(self) -> None:
+        """Ask the daemon to end."""
+        self._stop.set()
+
+    def wake(self) -> None:
+        """There is something to watch: tick from now on."""
+        self.bell.wake()
+
+    async def request(self, name: str | None, wait: bool) -> Sequence[Mapping[str, Any]]:
+        """A sweep of one cluster (asked by name) or of all; rows of the interface."""
+        names = [name] if name is not None else list(self.app.clusters)
+        tasks = [self.lanes.request(n, asked=name is not None) for n in names]
+        for task in tasks:
+            self._keep(task)
+        if wait:
+            done = await asyncio.gather(*tasks, return_exceptions=True)
+            results = [
+                r if isinstance(r, Result) else self.lanes.last(n)
+                for n, r in zip(names, done, strict=True)
+            ]
+        else:
+            results = [self.lanes.last(n) for n in names]
+        now = self.app.clock.now()
+        return [row(r, now) for r in results if r is not None]
+
+    async def _sweep(self, name: str, asked: bool) -> Result:
+        result = await self.app.sweep(name, asked=asked)
+        self._spawn(self._rest())
+        return result
+
+    def _rung(self, why: str) -> None:
+        self._spawn(self._look(why))
+
+    async def _look(self, why: str) -> None:
+        """Sweep everything there is to watch; fall asleep where there is nothing."""
+        names = await self.app.watched()
+        if not names:
+            self.bell.sleep()
+            return
+        self.bell.wake()
+        journal.debug("sweep", why=why, clusters=names)
+        for name in names:
+            self._keep(self.lanes.request(name))
+
+    async def _rest(self) -> None:
+        """After a sweep: fall asleep where nothing is left to watch."""
+        if not await self.app.watched():
+            self.bell.sleep()
+            await self.app.report()
+
+    def _watch(self) -> None:
+        """Every few seconds: deliveries whose time has come, and old rows once in a while."""
+        self._spawn(self.app.deliver())
+        now = self.app.clock.now()
+        if self._expired_at is None or abs(now - self._expired_at) > EXPIRE_EVERY:
+            self._expired_at = now
+            self._spawn(self.app.expire())
+
+    def _hang_up(self) -> None:
+        self._spawn(self._reload_now())
+
+    async def _reload_now(self) -> None:
+        try:
+            settings = await asyncio.to_thread(self._reload)
+            await self.lanes.settle()
+            await self.app.replace(settings)
+        except JobmondError as wrong:
+            journal.error("configuration not taken, the last good one stays", error=str(wrong))
+            return
+        self.bell.set_grid(settings.poll_interval, settings.jitter)
+        journal.info("configuration read again")
+        self._rung("reload")
+
+    def _spawn(self, work: Any) -> None:
+        self._keep(asyncio.create_task(work))
+
+    def _keep(self, task: "asyncio.Task[Any]") -> None:
+        """Hold a task until it ends and say what went wrong in it."""
+        if task in self._background:
+            return
+        self._background.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: "asyncio.Task[Any]") -> None:
+        self._background.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, JobmondError):
+            journal.error("failed", error=str(error))
+        elif error is not None:
+            journal.error("failed", exc_info=error)
+
+
+def row(result: Result, now: datetime) -> dict[str, Any]:
+    """One cluster's line in the answer to a request for a sweep."""
+    return {
+        "name": result.cluster,
+        "status": result.status,
+        "jobs": result.jobs,
+        "changes": result.changes,
+        "error": result.error,
+        "remedy": result.remedy,
+        "age_s": max(0, int((now - result.at).total_seconds())),
+    }
