@@ -12,6 +12,8 @@ signals over SSH do not: root logins, forced commands, servers before OpenSSH 7.
 
 import secrets
 
+from jobmond.analysis.visible import readable, visible
+
 STDERR_MAX_BYTES = 65_536  # kept of standard error; the rest is read and dropped
 OWN_GROUP = "own"  # first argument of the shell where it has a process group to itself
 
@@ -97,6 +99,19 @@ def far_command(timeout_s: float) -> str:
         f"exec /bin/sh -c 'if timeout -k 5 {seconds} true >/dev/null 2>&1; "
         f"then exec {bounded} /bin/sh -s {OWN_GROUP}; else exec /bin/sh -s; fi'"
     )
+
+
+def ending(status: int | None) -> str:
+    """How a shell ended, in words; `status` is its exit status, or minus the signal's number."""
+    if status is None:
+        return "unknown"
+    return f"signal {-status}" if status < 0 else f"exit {status}"
+
+
+def last_words(stderr: bytes) -> str:
+    """The last line of standard error for the end of a message, safe to show; may be empty."""
+    lines = readable(stderr[-1000:]).strip().splitlines()
+    return f": {visible(lines[-1].strip())[-200:]}" if lines else ""
 
 
 class Intake:

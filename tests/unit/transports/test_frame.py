@@ -1,5 +1,6 @@
 """The envelope: bytes in, an exit code and exactly those bytes out, or nothing at all."""
 
+import itertools
 import os
 import shutil
 import signal
@@ -14,7 +15,9 @@ from jobmond.transports._frame import Intake, far_command, nonce, unwrap, wrap
 NONCE = "0123456789abcdef0123456789abcdef"
 BEGIN = b"JMBEGIN " + NONCE.encode() + b"\n"
 END = b"\nJMEND " + NONCE.encode() + b" "
-SHELLS = [s for s in ("/bin/sh", "/bin/bash", "/usr/bin/ksh", "/usr/bin/busybox") if shutil.which(s)]
+SHELLS = [
+    s for s in ("/bin/sh", "/bin/bash", "/usr/bin/ksh", "/usr/bin/busybox") if shutil.which(s)
+]
 
 # Output that tries to look like the frame: everything but the nonce is known to anybody.
 marker_like = st.sampled_from(
@@ -76,7 +79,7 @@ def test_the_pieces_do_not_matter(stdout: bytes, cuts: list[int]) -> None:
     whole = framed(b"Welcome", stdout, 7)
     intake = Intake(NONCE, max_bytes=len(stdout))
     edges = sorted({0, len(whole), *(c for c in cuts if c < len(whole))})
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in itertools.pairwise(edges):
         assert not intake.ended
         intake.feed(whole[start:end])
     assert intake.ended
