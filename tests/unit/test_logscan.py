@@ -245,7 +245,7 @@ def test_every_window_that_holds_the_block_gives_the_same_cause(start: int, crlf
         ),
         (b"Segmentation fault (core dumped)\n", "Segmentation fault (core dumped)"),
         (
-            b'Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):'
+            b'Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent first):'
             b'\n  File "a.py", line 1 in f\n',
             "Fatal Python error: Segmentation fault",
         ),

@@ -1,0 +1,245 @@
+"""The failure entry: one Markdown file about one incarnation that failed.
+
+The front matter is for machines (YAML whose values are JSON), the rest for people.
+"""
+
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from jobmond.analysis.diagnose import diagnose
+from jobmond.analysis.logscan import Scan
+from jobmond.analysis.mask import mask
+from jobmond.analysis.visible import visible
+from jobmond.model.job import Job
+from jobmond.model.outcome import Diagnosis
+from jobmond.model.state import State
+
+_NAME_CHARS = 160  # of a file name without its suffix; file systems allow 255 bytes
+_PART_CHARS = 60
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+|\.{2,}")
+
+_NEXT = {
+    "python-exception": "Read the traceback from its last line upwards; fix, then submit again.",
+    "host-oom": "Ask for more memory, or use less of it per node (workers, batch, offloading).",
+    "walltime": "Ask for more time, or resume from the last checkpoint with a chained job.",
+    "node-failure": "Submit again; if the same node fails twice, exclude it and tell the site.",
+    "preempted": "Submit again, or wait where the job requeues by itself.",
+    "sigkill": "Find out who sent SIGKILL: the kernel for lack of memory, a person, a launcher.",
+    "sigterm": "Find out who sent SIGTERM: a person, the scheduler, a launcher after a peer.",
+    "segfault": "Look for a core dump and the native library at the top of its stack.",
+}
+_NEXT_UNKNOWN = "Nothing proves a cause: read the whole log, from its end upwards."
+
+
+def entry(
+    job: Job,
+    *,
+    now: datetime,
+    scan: Scan | None,
+    version: str,
+    looked: Sequence[str] = (),
+) -> tuple[str, str]:
+    """Path below the folder of entries, and text.
+
+    `now` dates an entry whose job has no end. `scan` is None where no log could be read;
+    `looked` then says where it was looked for. The same values give the same text.
+    """
+    diagnosis = job.diagnosis or diagnose(
+        scan, state=job.state, exit_code=job.facts.exit_code, signal=job.facts.signal
+    )
+    parts = [
+        "---",
+        *_front_matter(job, diagnosis, scan, now, version),
+        "---",
+        "",
+        f"# {job.state.value}: {_code(job.name)} ({_code(job.ref)})",
+        "",
+        *_what(job, diagnosis, now),
+        *_log(job, scan, looked),
+        *_evidence(diagnosis, scan),
+        "## Next",
+        "",
+        *_next(job, diagnosis),
+    ]
+    return entry_path(job, now=now), "\n".join(parts) + "\n"
+
+
+def entry_path(job: Job, *, now: datetime) -> str:
+    """`YYYY-MM-DD/<cluster>-<id>-<name>.md`, the day being that of the job's end in UTC.
+
+    A requeue keeps the native id: its entry gets `-restart<N>` so that none covers another.
+    Where the id had to be changed to be a safe name, part of its hash tells it from its like.
+    """
+    day = (job.ended_at or now).astimezone(UTC).strftime("%Y-%m-%d")
+    cluster, native = safe(job.cluster, _PART_CHARS), safe(job.native_id, _PART_CHARS)
+    stem = f"{cluster}-{native}-{safe(job.name, _PART_CHARS)}"[:_NAME_CHARS]
+    if native != job.native_id or cluster != job.cluster:
+        stem += "-" + hashlib.sha256(job.ref.encode("utf-8", "replace")).hexdigest()[:8]
+    if job.facts.restarts:
+        stem += f"-restart{job.facts.restarts}"
+    return f"{day}/{stem}.md"
+
+
+def safe(text: str, limit: int) -> str:
+    """`text` as part of a file name: only `[A-Za-z0-9._-]`, no `..`, no leading dot or dash."""
+    return _UNSAFE.sub("_", mask(text))[:limit].strip("._-") or "job"
+
+
+def _front_matter(
+    job: Job, diagnosis: Diagnosis, scan: Scan | None, now: datetime, version: str
+) -> Iterable[str]:
+    facts = job.facts
+    window = None
+    if scan is not None and scan.offset is not None:
+        window = [scan.offset, scan.offset + scan.size_bytes]
+    values = {
+        "schema": 1,
+        "jobmond": version,
+        "written_for": "failure",
+        "ref": job.ref,
+        "birth": job.birth,
+        "cluster": job.cluster,
+        "kind": job.kind.value,
+        "native_id": job.native_id,
+        "name": job.name,
+        "user": facts.user,
+        "bucket": job.bucket.value,
+        "state": job.state.value,
+        "native": job.native,
+        "exit_code": facts.exit_code,
+        "signal": facts.signal,
+        "reason": facts.reason,
+        "submitted_at": _time(facts.submitted_at),
+        "started_at": _time(facts.started_at),
+        "ended_at": _time(job.ended_at or facts.ended_at or now),
+        "elapsed_s": facts.elapsed_s,
+        "nodes": facts.nodes,
+        "log_path": job.log.path or facts.log_path,
+        "log_status": job.log.status,
+        "log_bytes": job.log.size_bytes,
+        "log_window": window,
+        "cause": diagnosis.cause,
+        "line": diagnosis.line,
+        "offset": diagnosis.offset,
+        "run": job.run,
+        "life": job.life,
+    }
+    return [f"{name}: {_json(value)}" for name, value in values.items()]
+
+
+def _what(job: Job, diagnosis: Diagnosis, now: datetime) -> Iterable[str]:
+    facts = job.facts
+    exited = "not known" if facts.exit_code is None else str(facts.exit_code)
+    if facts.signal:
+        exited += f", signal {facts.signal}"
+    rows = (
+        ("Cause", f"**{diagnosis.cause}**: {_code(diagnosis.summary)}"),
+        ("State", f"{job.state.value} ({_code(job.native)})"),
+        ("Exit code", exited),
+        ("Reason", _code(facts.reason) if facts.reason else "none given"),
+        ("Where", f"{_code(job.cluster)}, nodes {_code(facts.nodes or 'not known')}"),
+        ("Who", _code(facts.user or "not known")),
+        ("Submitted", _time(facts.submitted_at) or "not known"),
+        ("Started", _time(facts.started_at) or "not known"),
+        ("Ended", _time(job.ended_at or facts.ended_at or now) or ""),
+        ("Elapsed", "not known" if facts.elapsed_s is None else _span(facts.elapsed_s)),
+        ("Run", f"{_code(job.run)}, life {job.life}"),
+        ("Parts", _parts(job)),
+        ("Work directory", _code(facts.workdir) if facts.workdir else ""),
+        ("Command", _code(facts.command) if facts.command else ""),
+        ("Proved by", _code(job.proof or "nothing recorded")),
+    )
+    return [
+        "## What happened",
+        "",
+        *(f"- {title}: {text}" for title, text in rows if text),
+        "",
+    ]
+
+
+def _parts(job: Job) -> str:
+    tasks = job.facts.tasks
+    if tasks is None:
+        return ""
+    counts = ", ".join(f"{count} {state.value}" for state, count in tasks.by_state.items())
+    failed = f"; failed first: {_code(', '.join(tasks.failed))}" if tasks.failed else ""
+    return f"{tasks.total} ({counts}){failed}"
+
+
+def _log(job: Job, scan: Scan | None, looked: Sequence[str]) -> Iterable[str]:
+    path = job.log.path or job.facts.log_path
+    yield from ("## Log", "")
+    yield f"- Path: {_code(path) if path else 'not known'}"
+    size = job.log.size_bytes
+    yield f"- Status: {job.log.status}" + ("" if size is None else f", {size} bytes")
+    if job.log.error:
+        yield f"- Error: {_code(job.log.error)}"
+    yield f"- Looked at: {scan.looked if scan else 'nothing'}"
+    for place in looked:
+        yield f"- Looked in: {_code(place)}"
+    yield ""
+    if scan and scan.last_lines:
+        yield from ("Last lines:", "", *_fence(scan.last_lines), "")
+
+
+def _evidence(diagnosis: Diagnosis, scan: Scan | None) -> Iterable[str]:
+    if diagnosis.excerpt:
+        yield from (f"## Evidence{_place(diagnosis.line, diagnosis.offset)}", "")
+        yield from (*_fence(diagnosis.excerpt), "")
+    quote = scan.traceback if scan else None
+    if quote and quote.excerpt != diagnosis.excerpt:
+        yield from (f"## First traceback{_place(quote.line, quote.offset)}", "")
+        yield from (*_fence(quote.excerpt), "")
+
+
+def _place(line: int | None, offset: int | None) -> str:
+    words = [] if line is None else [f"line {line}"]
+    words += [] if offset is None else [f"byte {offset}"]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _next(job: Job, diagnosis: Diagnosis) -> Iterable[str]:
+    yield f"- {_NEXT.get(diagnosis.cause, _NEXT_UNKNOWN)}"
+    if job.successor:
+        yield f"- Continued by {_code(job.successor)}."
+    if job.state in (State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAIL, State.LOST):
+        yield f"- The log: {_code(f'jobmonctl logs {shlex.quote(job.ref)} -n 500')}"
+
+
+def _json(value: object) -> str:
+    """A JSON value that is a YAML value as well: no character is left that YAML would refuse."""
+    if isinstance(value, str):
+        value = visible(mask(value))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else None
+
+
+def _span(seconds: int) -> str:
+    hours, rest = divmod(seconds, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}"
+
+
+def _code(text: str) -> str:
+    """`text` in a code span that it cannot leave, on one line."""
+    shown = visible(mask(text)).strip() or "(empty)"
+    ticks = "`" * (_longest_ticks((shown,)) + 1)
+    pad = " " if "`" in shown else ""
+    return f"{ticks}{pad}{shown}{pad}{ticks}"
+
+
+def _fence(lines: Sequence[str]) -> list[str]:
+    """`lines` in a code block that they cannot leave."""
+    shown = mask("\n".join(visible(line, keep="\t") for line in lines)).split("\n")
+    ticks = "`" * max(3, _longest_ticks(shown) + 1)
+    return [ticks + "text", *shown, ticks]
+
+
+def _longest_ticks(lines: Iterable[str]) -> int:
+    return max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
