@@ -78,7 +78,7 @@ def concluded(
     return Conclusion(
         tuple(changes),
         tuple(news),
-        tuple([*entries, *news_deliveries(news, terms.sinks, now)]),
+        (*entries, *news_deliveries(news, terms.sinks, now)),
     )
 
 

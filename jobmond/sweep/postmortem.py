@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from jobmond import __version__
 from jobmond.analysis.diagnose import diagnose
 from jobmond.analysis.logscan import Scan, tail_evidence
 from jobmond.analysis.mask import mask
@@ -62,7 +63,8 @@ def autopsy(
     if not better:
         return Autopsy(after)
     after = replace(after, log=evidence(after.log, reading, now=now))
-    path, text = entry(after, now=now, scan=scan)
+    looked = reading.looked if isinstance(reading, Absent) else ()
+    path, text = entry(after, now=now, scan=scan, version=__version__, looked=looked)
     after = replace(after, agent_log=f"{agent_logs}/{path}")
     return Autopsy(after, text, cause_changed=known is not None and found.cause != known.cause)
 
