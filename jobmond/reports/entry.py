@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from jobmond import __version__
 from jobmond.analysis.diagnose import diagnose
 from jobmond.analysis.logscan import Scan
 from jobmond.analysis.mask import mask
@@ -40,7 +41,7 @@ def entry(
     *,
     now: datetime,
     scan: Scan | None,
-    version: str,
+    version: str = __version__,
     looked: Sequence[str] = (),
 ) -> tuple[str, str]:
     """Path below the folder of entries, and text.
