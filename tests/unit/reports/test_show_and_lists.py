@@ -62,6 +62,9 @@ def test_one_job_in_full(failed, view):
         **failed,
         "description": "pretokenise the corpus",
         "proof": "sacct",
+        "partition": "boost",
+        "workdir": "/work\x07",
+        "restarts": 0,
         "lives": [
             {
                 "life": 1,
@@ -153,6 +156,10 @@ def test_followups(view):
         (
             {"name": "vega", "status": "ok", "jobs": 1, "changes": 0, "age_s": 130},
             "vega: ok, 1 job, 0 changes (answer of 2m ago)",
+        ),
+        (
+            {"name": "vega", "status": "ok", "jobs": 1, "changes": None, "age_s": 130},
+            "vega: ok, 1 job (answer of 2m ago)",
         ),
         (
             {
