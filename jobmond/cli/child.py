@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -84,8 +85,9 @@ class Child:
                 # Sent by a process. What the terminal sends has a positive code and went to
                 # the whole foreground group, the child included.
                 os.kill(self.pid, came.si_signo)
+        until = time.monotonic() + _DRAIN_S
         for thread in self._threads:
-            thread.join(_DRAIN_S)
+            thread.join(max(0.0, until - time.monotonic()))
         return status
 
     def release(self) -> None:

@@ -21,7 +21,7 @@ _NOT_FOUND, _NOT_RUNNABLE = 127, 126
 _ANNOUNCE_S = 3.0  # nobody waits longer for a daemon than for their own program
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, required=True, metavar="-- CMD...", type=click.UNPROCESSED)
 @click.option("--name", help="Default: the program's name.")
 @click.option("--description")

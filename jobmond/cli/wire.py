@@ -14,7 +14,7 @@ from typing import Any
 from jobmond.errors import DaemonUnreachable, JobmondError
 
 ANSWER_S = 10.0
-_START = "start it with `jobmond run --detach`"
+_START = "`jobmond run --detach` starts one"
 
 
 class DaemonRefusal(JobmondError):

@@ -71,9 +71,8 @@ def _plain(text: str) -> bool:
 
 
 def _stands(grapheme: str) -> bool:
-    return bool(grapheme) and (
-        grapheme[0] not in _JOINERS and unicodedata.combining(grapheme[0]) == 0
-    )
+    first = grapheme[:1]
+    return bool(first) and first not in _JOINERS and unicodedata.category(first)[0] != "M"
 
 
 def _grapheme_width(grapheme: str) -> int:

@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from jobmond.errors import ConfigError, Refused
-from jobmond.model.state import TERMINAL, Bucket, Severity, State
+from jobmond.model.state import Bucket, Severity, State
 from jobmond.reports.document import summary
+from jobmond.reports.note import continued
 from jobmond.reports.schema import JOB
 from jobmond.reports.times import parse_instant
 
@@ -95,7 +96,8 @@ def alarm(document: Mapping[str, Any]) -> bool:
 def _alarming(job: Mapping[str, Any]) -> bool:
     if any(signal["severity"] == Severity.ALARM for signal in job["signals"]):
         return True
-    return job["state"] in _BAD_ENDS & TERMINAL and not job.get("successor")
+    ref = f"{job['cluster']}/{job['native_id']}"
+    return job["state"] in _BAD_ENDS and not continued(job["state"], job.get("successor"), ref)
 
 
 def field_names(text: str) -> list[str]:

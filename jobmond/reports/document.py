@@ -10,7 +10,7 @@ from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.observation import TaskCounts
 from jobmond.model.outcome import Diagnosis, Signal
 from jobmond.model.state import TERMINAL, Bucket, State
-from jobmond.reports.note import note, open_signals, since_started_s
+from jobmond.reports.note import continued, note, open_signals, since_started_s
 from jobmond.reports.times import instant
 
 SCHEMA = 1
@@ -172,7 +172,7 @@ def summary_line(jobs: Sequence[Mapping[str, Any]]) -> str:
 
 def _tally(job: Mapping[str, Any]) -> str:
     state = job["state"]
-    if state in TERMINAL and state != State.COMPLETED and job.get("successor"):
+    if continued(state, job.get("successor"), f"{job['cluster']}/{job['native_id']}"):
         return "restarted"
     if state in _PROVED_FAILURE or state == State.LOST:
         return "failed"
@@ -191,7 +191,7 @@ def _scores(jobs: Iterable[Mapping[str, Any]]) -> list[str]:
 def _phase(job: Job) -> str:
     if job.state is State.COMPLETED:
         return "done"
-    if job.state in _PROVED_FAILURE and job.successor is None:
+    if job.state in _PROVED_FAILURE and not continued(job.state, job.successor, job.ref):
         return "failed"
     if job.state is State.PENDING or job.facts.started_at is None:
         return "bring-up" if job.state is State.RUNNING else "queued"

@@ -40,9 +40,19 @@ def open_signals(job: Job) -> list[Signal]:
 
 def alarming(job: Job) -> bool:
     """Whether the way a job ended asks for a person."""
-    if job.state is State.TIMEOUT:
-        return job.successor is None
+    if continued(job.state, job.successor, job.ref):
+        return False
     return job.state in _FAILED or job.state is State.LOST
+
+
+def continued(state: str, successor: str | None, ref: str) -> bool:
+    """Whether an end is a normal restart: a time limit or a preemption that another job goes on
+    from, or any end after which the scheduler queued the same job (`ref`) again. A failure that
+    an `afterany` successor happens to follow is still a failure.
+    """
+    if successor is None:
+        return False
+    return state in (State.TIMEOUT, State.PREEMPTED) or successor == ref
 
 
 def _live(job: Job) -> list[str]:
@@ -83,13 +93,15 @@ def _tasks(job: Job) -> str | None:
 def _ended(job: Job) -> list[str]:
     if job.state is State.COMPLETED:
         return ["no action", *filter(None, [_tasks(job)])]
-    if job.successor is not None:
+    if continued(job.state, job.successor, job.ref):
         return [f"no action: goes on as {job.successor}"]
     if job.state is State.CANCELLED:
         return [f"no action: {_cancelled(job)}"]
     if job.state is State.UNKNOWN:
         return ["over or gone, and no source can tell how; see its log"]
     entry = [f"entry {job.agent_log}"] if job.agent_log else []
+    if job.successor is not None:
+        entry.append(f"followed by {job.successor}")
     action = "needs action" if alarming(job) else "look whether it is wanted"
     return [f"{action}: {_cause(job)}", *filter(None, [_tasks(job)]), *entry]
 
