@@ -105,7 +105,7 @@ class Channel(asyncssh.SSHClientSession[bytes]):
         if answer is None:
             raise TransientTransportError(
                 f"{where}: the script did not run to its end ({_ending(self._status)})"
-                f"{_frame.last_words(bytes(self._stderr))}"
+                f"{_frame.last_words(bytes(self._stderr), self._intake.banner)}"
             )
         code, stdout = answer
         return Answer(code, stdout, bytes(self._stderr))
