@@ -13,12 +13,15 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import asyncssh
 import pytest
 
 from jobmond.errors import ConfigError, NeedsPersonError, TransientTransportError
 from jobmond.ports import Answer
 from jobmond.transports.ssh import SshTransport
+from jobmond.transports.ssh.line import Channel, Line
 from tests.needs import need
 from tests.sshd import Sshd, keygen, plain_user, processes_of, running_sshd
 
@@ -222,6 +225,30 @@ async def test_a_site_that_allows_fewer_sessions_is_a_passing_failure() -> None:
             await until(lambda: not processes_of(mark))
             assert (await ask(made)).stdout == b"hello\n"
             assert made.logins == 1
+
+
+async def test_a_refused_session_is_tried_once_more(
+    sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """sshd refuses for a moment while it takes an earlier session down."""
+    refusals = 1
+    real = Line.session
+
+    async def busy(line: Line, *arguments: Any) -> Channel:
+        nonlocal refusals
+        refusals -= 1
+        if refusals >= 0:
+            raise asyncssh.ChannelOpenError(2, "open failed")
+        return await real(line, *arguments)
+
+    monkeypatch.setattr(Line, "session", busy)
+    async with transport(sshd, grace_s=0.1) as made:
+        assert (await ask(made)).stdout == b"hello\n"
+        refusals = 2
+        with pytest.raises(TransientTransportError, match="no channel"):
+            await ask(made)
+        assert (await ask(made)).stdout == b"hello\n"
+        assert made.logins == 1
 
 
 async def test_sessions_opened_for_nobody_are_closed() -> None:
