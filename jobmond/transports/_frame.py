@@ -20,6 +20,7 @@ OWN_GROUP = "own"  # first argument of the shell where it has a process group to
 _BEGIN = "JMBEGIN"
 _END = "JMEND"
 _CODE_MAX_BYTES = 4  # "255\n"
+_BANNER_KEPT_BYTES = 256  # longer than a sentinel, and enough for a refusal in words
 
 # The watcher ignores TERM so that it lives to send KILL; it is itself in the group, which keeps
 # the group's number from being given to somebody else. At the end, what the script left behind in
@@ -108,10 +109,12 @@ def ending(status: int | None) -> str:
     return f"signal {-status}" if status < 0 else f"exit {status}"
 
 
-def last_words(stderr: bytes) -> str:
-    """The last line of standard error for the end of a message, safe to show; may be empty."""
-    lines = readable(stderr[-1000:]).strip().splitlines()
-    return f": {visible(lines[-1].strip())[-200:]}" if lines else ""
+def last_words(stderr: bytes, banner: bytes) -> str:
+    """The last line of either for the end of a message, safe to show; may be empty."""
+    for said in (stderr, banner):
+        if lines := readable(said[-1000:]).strip().splitlines():
+            return f": {visible(lines[-1].strip())[-200:]}"
+    return ""
 
 
 class Intake:
@@ -147,8 +150,13 @@ class Intake:
         if self._began:
             del self._held[: at + len(self._begin)]
         else:
-            del self._held[: -len(self._begin)]
+            del self._held[:-_BANNER_KEPT_BYTES]
         return self._began
+
+    @property
+    def banner(self) -> bytes:
+        """The end of what came instead of a script's output; empty once a script has begun."""
+        return b"" if self._began else bytes(self._held)
 
     def _look_for_end(self, start: int) -> None:
         if self._end_at is None:

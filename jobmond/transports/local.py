@@ -134,7 +134,7 @@ def _answer(
     if answer is None:
         raise TransientTransportError(
             f"this host: the shell ended ({_frame.ending(pipes.get_returncode())}) before the "
-            f"script did{_frame.last_words(bytes(shell.stderr))}"
+            f"script did{_frame.last_words(bytes(shell.stderr), intake.banner)}"
         )
     code, stdout = answer
     return Answer(code, stdout, bytes(shell.stderr))

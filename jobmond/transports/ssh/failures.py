@@ -32,6 +32,7 @@ class Doorman(asyncssh.SSHClient):
 
     def __init__(self) -> None:
         self.offered: asyncssh.SSHKey | None = None
+        self._asked: tuple[str, str, int | None] = ("", "", None)  # host, address, unusual port
 
     def validate_host_public_key(
         self, host: str, addr: str, port: int, key: asyncssh.SSHKey

@@ -19,10 +19,12 @@ class Line:
     def __init__(self, name: str) -> None:
         self.name = name
         self.connections: list[asyncssh.SSHClientConnection] = []
+        self._given_up = False
 
     @property
     def alive(self) -> bool:
-        return bool(self.connections) and not any(c.is_closed() for c in self.connections)
+        """Whether a further script can be tried on it; a frozen one looks alive."""
+        return not self._given_up and not any(c.is_closed() for c in self.connections)
 
     async def session(self, intake: _frame.Intake, command: str, grace_s: float) -> "Channel":
         """A shell at the far side, without terminal or forwarding, whatever ssh_config says."""
@@ -33,10 +35,13 @@ class Line:
         return channel
 
     def abort(self) -> None:
+        """Drop all connections at once, without a word to the far side."""
+        self._given_up = True
         for connection in reversed(self.connections):
             connection.abort()
 
     async def close(self, grace_s: float) -> None:
+        """Take leave of the far side, which has `grace_s` for it."""
         for connection in reversed(self.connections):
             connection.close()
         with contextlib.suppress(TimeoutError):
@@ -105,7 +110,7 @@ class Channel(asyncssh.SSHClientSession[bytes]):
         if answer is None:
             raise TransientTransportError(
                 f"{where}: the script did not run to its end ({_ending(self._status)})"
-                f"{_frame.last_words(bytes(self._stderr))}"
+                f"{_frame.last_words(bytes(self._stderr), self._intake.banner)}"
             )
         code, stdout = answer
         return Answer(code, stdout, bytes(self._stderr))

@@ -90,8 +90,7 @@ def plan(route: Route) -> Plan:
         "port": route.port or (),
         "username": route.user or (),
         "known_hosts": _together(known),
-        "client_keys": [str(key.path) for key in keys if key.private],
-        "ignore_encrypted": True,
+        "client_keys": _usable(keys, named=route.identity_file),
         "agent_identities": None,
         "agent_forwarding": False,
         "x11_forwarding": False,
@@ -100,7 +99,7 @@ def plan(route: Route) -> Plan:
     if said("IdentitiesOnly") or route.identity_file in [key.path for key in keys]:
         # Six keys of an agent before the right one are six refused logins.
         options["agent_identities"] = [key.public for key in keys if key.public] or [_NO_KEY]
-    if str(said("IdentityAgent")).lower() == "none":
+    if said("IdentityAgent") == "none":
         options["agent_path"] = None
     return Plan(
         options=options,
@@ -151,6 +150,23 @@ def _keys(route: Route, configured: object) -> list[_openssh.KeyFile]:
         return [key]
     paths = named or _openssh.default_key_paths(Path.home())
     return [_openssh.read_key_file(path) for path in paths if path.is_file()]
+
+
+def _usable(keys: Sequence[_openssh.KeyFile], *, named: Path | None) -> list[asyncssh.SSHKeyPair]:
+    """The private keys that can be used without a passphrase, with their certificates.
+
+    One broken file of ssh_config does not spoil the others; one that the settings name does.
+    """
+    usable: list[asyncssh.SSHKeyPair] = []
+    for key in keys:
+        if key.encrypted or not key.private:
+            continue
+        try:
+            usable += asyncssh.load_keypairs(str(key.path))
+        except asyncssh.KeyImportError as failure:
+            if key.path == named:
+                raise ValueError(f"{key.path}: {failure}") from failure
+    return usable
 
 
 def _known_hosts(
