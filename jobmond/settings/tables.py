@@ -195,6 +195,8 @@ class Settings(BaseSettings):
     """How long events stay readable."""
     outbox_keep: Keep = timedelta(days=30)
     """How long a delivery that was made is remembered; one that is owed is kept until made."""
+    audit_keep: Keep = None
+    """How long the trail of who changed what is kept."""
     registry_files: LocalGlobs = ()
     """`active_jobs.json` files to watch; `~` and `*` are understood."""
     agent_logs: LocalPath = Field(default_factory=lambda: here().state / "agent_logs")
