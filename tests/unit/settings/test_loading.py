@@ -36,6 +36,8 @@ def test_no_file_is_this_host(env: dict[str, str]) -> None:
 def test_the_state_directory_of_a_service(env: dict[str, str]) -> None:
     settings = load(None, env | {"STATE_DIRECTORY": "/var/lib/jobmond"}).settings
     assert settings.database.url == "sqlite:////var/lib/jobmond/jobmond.db"
+    odd = load(None, env | {"STATE_DIRECTORY": "/var/lib/a?b c"}).settings.database.url
+    assert odd == "sqlite:////var/lib/a%3Fb%20c/jobmond.db"
     assert settings.sinks["news"].options["path"] == Path("/var/lib/jobmond/news.jsonl")
 
 
