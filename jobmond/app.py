@@ -30,6 +30,7 @@ from jobmond.settings import Settings
 from jobmond.settings.clusters import LocalCluster, SlurmCluster
 from jobmond.store import Store, StoreLock
 from jobmond.store.engine import database_file
+from jobmond.store.filesystem import network_file_system
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import AGENT_LOG, Terms
 from jobmond.sweep.deliver import deliver_all
@@ -185,7 +186,8 @@ async def open_app(settings: Settings, default_state: Path, clock: Clock) -> App
         raise StoreError(f"{state} cannot be made: {error.strerror}") from error
     writer = Writer()
     try:
-        store = await writer.call(Store.open, settings.database.url)
+        remote = database is not None and network_file_system(database.parent) is not None
+        store = await writer.call(Store.open, settings.database.url, exclusive=remote)
         parts = build(settings, store, writer, clock, state)
     except BaseException:
         writer.close()

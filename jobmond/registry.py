@@ -53,13 +53,14 @@ class Registry(Generic[F]):
 
     def offers(self, name: str) -> bool:
         """Whether there is such a plugin, found without importing any."""
-        return name in self._factories or name in self.offered()
+        return name in self.offered()
 
     def offered(self) -> tuple[str, ...]:
         """The names of all plugins, found without importing any."""
         package = importlib.import_module(self._package)
         modules = (m.name for m in pkgutil.iter_modules(package.__path__))
-        return tuple(sorted(m.replace("_", "-") for m in modules if not m.startswith("_")))
+        found = {m.replace("_", "-") for m in modules if not m.startswith("_")}
+        return tuple(sorted(found | self._factories.keys()))
 
     def _load(self, name: str) -> None:
         module = f"{self._package}.{name.replace('-', '_')}"

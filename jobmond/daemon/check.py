@@ -15,12 +15,9 @@ from jobmond.model.state import ClusterStatus
 from jobmond.settings import Loaded
 from jobmond.settings.paths import state_directory
 from jobmond.store.engine import database_file
+from jobmond.store.filesystem import network_file_system
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.observe import ask
-
-_NETWORK = frozenset(
-    {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "ceph", "fuse.sshfs", "afs", "9p"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +59,10 @@ def _places(loaded: Loaded, env: Mapping[str, str]) -> list[Line]:
     lines = []
     if database is not None:
         lines.append(_private("database file", database))
-        kind = file_system(database.parent)
-        remote = kind in _NETWORK
-        lines.append(
-            Line(
-                "file system of the database",
-                True,
-                f"{kind}: a network file system; let one process use it"
-                if remote
-                else (kind or "unknown"),
-            )
-        )
+        remote = network_file_system(database.parent)
+        if remote:
+            said = f"{remote}, a network file system: one process at a time, no write-ahead log"
+            lines.append(Line("file system of the database", True, said))
     lines.append(_writable("agent_logs", Path(loaded.settings.agent_logs)))
     return lines
 
@@ -96,19 +86,6 @@ def _writable(what: str, path: Path) -> Line:
     if os.access(there, os.W_OK | os.X_OK) and there.is_dir():
         return Line(what, True, str(path))
     return Line(what, False, f"{path} cannot be written by this user")
-
-
-def file_system(path: Path) -> str | None:
-    """The type of the file system that holds `path`, as the kernel names it."""
-    there = path.resolve()
-    best: tuple[int, str | None] = (-1, None)
-    with Path("/proc/self/mounts").open(encoding="utf-8", errors="replace") as mounts:
-        for line in mounts:
-            _, point, kind, *_ = line.split(" ")
-            mount = Path(point.replace("\\040", " "))
-            if there == mount or mount in there.parents or mount == Path("/"):
-                best = max(best, (len(mount.parts), kind), key=lambda pair: pair[0])
-    return best[1]
 
 
 async def _cluster(app: App, cluster: Cluster) -> Line:

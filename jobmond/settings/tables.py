@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -43,7 +44,7 @@ class Database(Table):
 
     # May hold a password: kept out of every repr.
     url: Annotated[str, AfterValidator(_database_url), Field(repr=False)] = Field(
-        default_factory=lambda: f"sqlite:///{here().state / 'jobmond.db'}", repr=False
+        default_factory=lambda: f"sqlite:///{quote(str(here().state / 'jobmond.db'))}", repr=False
     )
     """SQLite on this host, or `postgresql+psycopg://…` (extra `postgres`)."""
 
@@ -195,6 +196,8 @@ class Settings(BaseSettings):
     """How long events stay readable."""
     outbox_keep: Keep = timedelta(days=30)
     """How long a delivery that was made is remembered; one that is owed is kept until made."""
+    audit_keep: Keep = None
+    """How long the trail of who changed what is kept."""
     registry_files: LocalGlobs = ()
     """`active_jobs.json` files to watch; `~` and `*` are understood."""
     agent_logs: LocalPath = Field(default_factory=lambda: here().state / "agent_logs")

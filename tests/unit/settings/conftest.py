@@ -26,6 +26,11 @@ class HookSink:
         self.url_file = url_file
 
 
+class HeldRule:
+    def __init__(self, *, minutes: float = 30.0, words: tuple[str, ...] = ()) -> None:
+        self.minutes = minutes
+
+
 @pytest.fixture(autouse=True)
 def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     sinks: Registry[object] = Registry("sink", "jobmond.sinks")
@@ -37,6 +42,9 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     for known, names in ((transports, ("ssh", "local")), (backends, ("slurm", "local"))):
         for name in names:
             known.plugin(name)(JournalSink)
+    rules: Registry[object] = Registry("rule", "jobmond.rules")
+    rules.plugin("test-held")(HeldRule)
+    monkeypatch.setattr(registry, "rules", rules)
     monkeypatch.setattr(registry, "sinks", sinks)
     monkeypatch.setattr(registry, "transports", transports)
     monkeypatch.setattr(registry, "backends", backends)

@@ -55,15 +55,13 @@ def test_a_whole_cluster_from_variables(read: Read) -> None:
 
 
 def test_thresholds_of_rules(read: Read) -> None:
-    text = "[rules.rl-collapse]\nentropy_drop = 0.3"
     loaded = read(
-        text,
-        JOBMOND_RULES__RL_COLLAPSE__GRAD_NORM_MAX="2.0",
-        JOBMOND_RULES__NAN_LOSS__STEPS="3",
+        "[rules.test-held]\nwords = ['a']",
+        JOBMOND_RULES__TEST_HELD__MINUTES="5",
     )
-    assert loaded.settings.rules == {
-        "rl-collapse": {"entropy_drop": 0.3, "grad_norm_max": "2.0"},
-        "nan-loss": {"steps": "3"},
+    assert loaded.settings.rules == {"test-held": {"words": ("a",), "minutes": 5.0}}
+    assert read(JOBMOND_RULES__TEST_HELD__MINUTES="5").settings.rules == {
+        "test-held": {"minutes": 5.0}
     }
 
 

@@ -36,6 +36,8 @@ def test_no_file_is_this_host(env: dict[str, str]) -> None:
 def test_the_state_directory_of_a_service(env: dict[str, str]) -> None:
     settings = load(None, env | {"STATE_DIRECTORY": "/var/lib/jobmond"}).settings
     assert settings.database.url == "sqlite:////var/lib/jobmond/jobmond.db"
+    odd = load(None, env | {"STATE_DIRECTORY": "/var/lib/a?b c"}).settings.database.url
+    assert odd == "sqlite:////var/lib/a%3Fb%20c/jobmond.db"
     assert settings.sinks["news"].options["path"] == Path("/var/lib/jobmond/news.jsonl")
 
 
@@ -78,6 +80,14 @@ def test_a_kind_without_backend_is_said_and_polled_never(read: Read) -> None:
         "clusters.k8s: kind 'kubernetes' is not available in this version; its jobs are not polled",
     )
     assert read('[clusters.k8s]\nkind = "kubernetes"\nactive = false').warnings == ()
+
+
+def test_a_rule_of_the_interface_that_is_not_there_yet_is_said(read: Read) -> None:
+    loaded = read("[rules.rl-collapse]\ngrad_norm_max = 1.0\n[rules.test-held]\nminutes = 5")
+    assert loaded.settings.rules == {"test-held": {"minutes": 5.0}}
+    assert loaded.warnings == (
+        "rules.rl-collapse: this rule is not available in this version; it never fires",
+    )
 
 
 def test_classify_tables_are_the_rules_of_the_decisions(read: Read) -> None:
@@ -198,6 +208,19 @@ def test_paths_are_absolute(read: Read, tmp_path: Path, env: dict[str, str]) -> 
         (
             "[sinks.x]\nkind = 'hook'\nurl = 'https://secret'",
             "unknown key sinks.x.url in [sinks.x]; nearest: url_file",
+        ),
+        (
+            "[rules.test-hedl]\nminutes = 1",
+            "rules.test-hedl: rule 'test-hedl' is not available in this version;"
+            " nearest: test-held",
+        ),
+        (
+            "[rules.test-held]\nminuets = 1",
+            "unknown key rules.test-held.minuets in [rules.test-held]; nearest: minutes",
+        ),
+        (
+            "[rules.test-held]\nminutes = 'long'",
+            "rules.test-held.minutes: expected a valid number, unable to parse string as a number",
         ),
         (
             "[clusters.x]\nkind = 'slurm'\nhost = 'h'\ntransport = 'pigeon'",
