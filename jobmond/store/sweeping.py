@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, or_, select, update
 
 from jobmond.model.commit import ClusterSnapshot, SweepCommit
-from jobmond.model.job import Choices, Classified
+from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.state import Bucket, Kind, PostMortem, State
 from jobmond.store import codec
 from jobmond.store.choosing import Place, placed
@@ -212,11 +212,29 @@ def _insert(
         _row(one, run_ids, at) | {"transitions": len(one.change.transitions)} for _, one in fresh
     ]
     _free_lives(connection, rows)
-    numbers: list[int] = []
-    for some in batched(rows, BATCH):
-        statement = incarnations.insert().returning(incarnations.c.id, sort_by_parameter_order=True)
-        numbers.extend(connection.execute(statement, list(some)).scalars())
-    return {place: number for (place, _), number in zip(fresh, numbers, strict=True)}
+    write(connection, incarnations.insert(), rows)
+    numbers = _numbers(connection, [one.job for _, one in fresh])
+    return {place: numbers[_key(one.job)] for place, one in fresh}
+
+
+def _key(job: Job) -> tuple[str, str, str | None]:
+    return job.kind.value, job.native_id, job.birth
+
+
+def _numbers(connection: Connection, jobs: Sequence[Job]) -> dict[tuple[str, str, str | None], int]:
+    """Read back afterwards: asked for with the insert they would cost a statement a row."""
+    table, numbers = incarnations.c, {}
+    for some in batched(jobs, IN_LIST):
+        query = (
+            select(table.kind, table.native_id, table.birth, table.id)
+            .where(
+                table.cluster == some[0].cluster,
+                table.native_id.in_({job.native_id for job in some}),
+            )
+            .order_by(table.id)
+        )
+        numbers.update({(row[0], row[1], row[2]): row[3] for row in connection.execute(query)})
+    return numbers
 
 
 def _free_lives(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:

@@ -1,0 +1,169 @@
+"""A store on a real SQLite file and, where a server can be started, on PostgreSQL."""
+
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from jobmond.model.commit import JobChange, SweepCommit
+from jobmond.model.job import Choices, Classified, ClusterHealth, Job
+from jobmond.model.observation import Facts
+from jobmond.model.outcome import Delivery, News, Transition
+from jobmond.model.state import Bucket, Kind, Severity, State
+from jobmond.store import Store
+
+NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a throw-away server on a socket, without a database name."""
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    if not programs:
+        pytest.skip("PostgreSQL is not installed (/usr/lib/postgresql/*/bin)")
+    pytest.importorskip("psycopg", reason="psycopg is not installed (extra `postgres`)")
+    try:
+        owner = pwd.getpwnam("postgres") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+    except KeyError:
+        pytest.skip("PostgreSQL refuses to run as root and there is no user `postgres`")
+    folder = Path(f"/tmp/jobmond-pg-{os.getpid()}")
+    folder.mkdir(mode=0o700)
+    os.chown(folder, owner.pw_uid, owner.pw_gid)
+    identity = {"user": owner.pw_uid, "group": owner.pw_gid} if os.geteuid() == 0 else {}
+    tools = programs[-1].parent
+    try:
+        subprocess.run(
+            [tools / "initdb", "-D", folder / "data", "-U", "jm", "-A", "trust", "-E", "UTF8", "-N"],
+            check=True,
+            capture_output=True,
+            cwd=folder,
+            **identity,
+        )
+        options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
+        control = [tools / "pg_ctl", "-D", folder / "data", "-w", "-l", folder / "server.log"]
+        subprocess.run(
+            [*control, "-o", options, "start"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            **identity,
+        )
+        try:
+            yield f"postgresql+psycopg://jm@/{{database}}?host={folder}"
+        finally:
+            subprocess.run(
+                [*control, "-m", "immediate", "stop"],
+                check=True,
+                capture_output=True,
+                cwd=folder,
+                **identity,
+            )
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/jobmond.db"
+    import psycopg
+
+    pattern = request.getfixturevalue("postgres")
+    name = f"jm_{uuid4().hex}"
+    server = pattern.format(database="postgres").replace("+psycopg", "")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return pattern.format(database=name)
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    opened = Store.open(url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def lite(tmp_path: Path) -> Iterator[Store]:
+    """On SQLite only, for what is SQLite's."""
+    opened = Store.open(f"sqlite:///{tmp_path}/jobmond.db")
+    yield opened
+    opened.close()
+
+
+@dataclass(frozen=True)
+class Make:
+    """Values to store; every test says only what it is about."""
+
+    noon: datetime = NOON
+
+    def at(self, minutes: float) -> datetime:
+        return NOON + timedelta(minutes=minutes)
+
+    def job(self, native_id: str = "4711", **changes: object) -> Job:
+        blank = Job(
+            id=0,
+            cluster="leo",
+            kind=Kind.SLURM,
+            native_id=native_id,
+            birth="1764400000",
+            run="train",
+            life=1,
+            bucket=Bucket.RL,
+            type="rl",
+            labels=frozenset(),
+            choices=Choices(),
+            facts=Facts(name="train"),
+            state=State.RUNNING,
+            native="RUNNING",
+            added_at=NOON,
+            first_seen_at=NOON,
+            seen_at=NOON,
+        )
+        return replace(blank, **changes)  # type: ignore[arg-type]
+
+    def health(self, **changes: object) -> ClusterHealth:
+        fine = ClusterHealth("leo", "slurm", True, "ok", since=NOON, last_ok_at=NOON)
+        return replace(fine, **changes)  # type: ignore[arg-type]
+
+    def sweep(self, *jobs: Job | JobChange, minute: float = 0, **more: object) -> SweepCommit:
+        changes = tuple(j if isinstance(j, JobChange) else JobChange(j) for j in jobs)
+        at = self.at(minute)
+        blank = SweepCommit("leo", at, at, health=self.health(), changes=changes)
+        return replace(blank, **more)  # type: ignore[arg-type]
+
+    def step(self, after: State, before: State | None = None, minute: float = 0) -> Transition:
+        return Transition(self.at(minute), before, after, after.value)
+
+    def news(self, key: str, minute: float = 0) -> News:
+        return News(
+            key, self.at(minute), "transition", Severity.INFO, "leo", "leo/4711", {"title": key}
+        )
+
+    def delivery(self, key: str, sink: str = "news", minute: float = 0) -> Delivery:
+        at = self.at(minute)
+        return Delivery(0, key, sink, {"key": key}, created_at=at, due_at=at)
+
+    def classified(
+        self,
+        run: str = "train",
+        *,
+        bucket: Bucket = Bucket.RL,
+        type: str = "rl",
+        labels: frozenset[str] = frozenset(),
+    ) -> Classified:
+        return Classified(bucket, type, run, labels)
+
+
+@pytest.fixture
+def make() -> Make:
+    return Make()

@@ -1,0 +1,211 @@
+"""What is stored comes back as it was, field by field."""
+
+import dataclasses
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from jobmond.errors import StoreError
+from jobmond.model.commit import JobChange
+from jobmond.model.job import Choices, Job, LogEvidence
+from jobmond.model.observation import Facts, TaskCounts
+from jobmond.model.outcome import Diagnosis, Signal, Transition
+from jobmond.model.state import Bucket, Kind, PostMortem, Severity, State
+
+T = datetime(2026, 11, 29, 8, 30, 15, 123456, tzinfo=UTC)
+LATER = datetime(2026, 11, 29, 9, 0, tzinfo=UTC)
+
+FACTS = Facts(
+    name="rl__gsm8k | x",
+    user="alice",
+    partition="boost",
+    account="acc",
+    comment="a\tb",
+    workdir="/scratch/a b",
+    command="/home/alice/run.sh --lr 1e-5",
+    reason="NonZeroExitCode",
+    exit_code=1,
+    signal=9,
+    submitted_at=T,
+    started_at=T,
+    ended_at=LATER,
+    start_estimate_at=LATER,
+    elapsed_s=4210,
+    time_limit_s=86400,
+    nodes="n[1-4]",
+    dependency="afterany:4711(unfulfilled)",
+    restarts=2,
+    log_path="/scratch/x_4711.out",
+    err_path="/scratch/x_4711.err",
+    held=True,
+    suspended=True,
+    tasks=TaskCounts(5, {State.RUNNING: 3, State.FAILED: 2}, ("4711_3", "4711_4")),
+    detailed=True,
+)
+CHOICES = Choices(
+    name="mine",
+    description="the one with 漢字 and 🙂",
+    bucket=Bucket.SFT,
+    type="sft",
+    run="cell-7",
+    user="bob",
+    owner="alice",
+    owner_uid=4294967294,
+    session={"agent": {"id": 7, "tags": ["a", None, 1.5]}},
+    log_path="/elsewhere.log",
+    labels_added=frozenset({"no-kill", "agentic"}),
+    labels_removed=frozenset({"smoke"}),
+    last_status="RUNNING",
+)
+SIGNALS = (
+    Signal(
+        rule="rl-collapse",
+        severity=Severity.ALARM,
+        title="grad norm 3.1",
+        evidence={"grad_norm": 3.1, "window": [1, 2]},
+        action="cancel-and-salvage",
+        step=15,
+        last_step=5_000_000_000,
+        opened_at=T,
+        cleared_at=LATER,
+        recovered_at=LATER,
+    ),
+    Signal("stall", Severity.WATCH, "cleared once", {}, opened_at=T, cleared_at=LATER),
+    Signal("stall", Severity.WATCH, "and open again", {}, opened_at=LATER),
+)
+WHOLE = Job(
+    id=0,
+    cluster="leo",
+    kind=Kind.LOCAL,
+    native_id="pid-4711",
+    birth="boot 17",
+    run="cell-7",
+    life=3,
+    bucket=Bucket.SFT,
+    type="sft",
+    labels=frozenset({"a", "b"}),
+    choices=CHOICES,
+    facts=FACTS,
+    state=State.FAILED,
+    native="FAILED",
+    added_at=T,
+    tracked=False,
+    discovered=True,
+    stale=True,
+    first_seen_at=T,
+    seen_at=LATER,
+    ended_at=LATER,
+    absent_since=T,
+    proof="sacct",
+    transitions=0,
+    post_mortem=PostMortem.PENDING,
+    post_mortem_tries=2,
+    log=LogEvidence("read", "/x.out", 12, 2**40, T, LATER, "no", "last line"),
+    diagnosis=Diagnosis("cuda-oom", "ran out", 12, 10, 2**40, ("a", "b"), "f00", 3),
+    agent_log="/agent_logs/2026-11-29/leo-4711.md",
+    signals=SIGNALS,
+    successor="leo/4712",
+    predecessor=None,
+    note="look",
+)
+
+
+def test_the_example_says_something_about_every_field():
+    silent = {
+        f.name
+        for value in (WHOLE, FACTS, CHOICES, WHOLE.log, WHOLE.diagnosis, SIGNALS[0])
+        for f in dataclasses.fields(value)
+        if getattr(value, f.name) in (None, (), frozenset()) or getattr(value, f.name) == f.default
+    }
+    assert silent == {"transitions", "predecessor"}
+
+
+def test_a_job_comes_back_in_every_field(store, make):
+    store.commit(make.sweep(WHOLE))
+    (kept,) = store.lives("cell-7", "leo")
+    assert kept == dataclasses.replace(WHOLE, id=kept.id)
+    assert store.job(kept.id) == kept
+
+
+def test_a_changed_job_comes_back_in_every_field(store, make):
+    store.commit(make.sweep(make.job("pid-4711", kind=Kind.LOCAL, birth=None)))
+    (first,) = store.jobs(recent_since=T)
+    wanted = dataclasses.replace(
+        WHOLE, id=first.id, choices=Choices(), added_at=first.added_at, discovered=False
+    )
+    store.commit(make.sweep(wanted))
+    assert store.job(first.id) == wanted
+
+
+def test_instants_of_any_zone_are_the_same_instant(store, make):
+    there = timezone(timedelta(hours=5, minutes=30))
+    store.commit(make.sweep(make.job(seen_at=datetime(2026, 11, 29, 14, 0, 0, 7, tzinfo=there))))
+    (kept,) = store.jobs(recent_since=T)
+    assert kept.seen_at == datetime(2026, 11, 29, 8, 30, 0, 7, tzinfo=UTC)
+    assert kept.seen_at.tzinfo is UTC
+
+
+def test_a_naive_instant_is_refused_and_nothing_is_written(store, make):
+    bad = make.job(seen_at=datetime(2026, 11, 29))  # noqa: DTZ001
+    with pytest.raises(StoreError, match="without time zone"):
+        store.commit(make.sweep(make.job("1"), bad))
+    assert store.jobs(recent_since=T) == ()
+
+
+def test_what_no_database_takes_costs_one_character_not_the_commit(store, make):
+    hostile = make.job(
+        facts=Facts(name="a\x00b\ud800", comment="\x00\udfff"),
+        note="\x00note",
+        native="'; DROP TABLE runs; --",
+    )
+    store.commit(make.sweep(hostile, make.job("4712")))
+    kept, _ = store.jobs(recent_since=T)
+    assert kept.note == "\ufffdnote"
+    assert kept.native == "'; DROP TABLE runs; --"
+    assert kept.facts.comment == "\x00\udfff"
+    assert store.find("a\ufffdb\ufffd") == (kept,)
+
+
+def test_numbers_that_json_does_not_know_become_the_interfaces_words(store, make):
+    odd = Signal("nan-loss", Severity.ALARM, "t", {"loss": float("nan"), "up": [float("-inf")]})
+    store.commit(make.sweep(make.job(signals=(odd,))))
+    (kept,) = store.jobs(recent_since=T)
+    assert kept.signals[0].evidence == {"loss": "nan", "up": ["-inf"]}
+
+
+def test_transitions_are_kept_in_order_and_counted(store, make):
+    first = make.step(State.PENDING)
+    store.commit(make.sweep(JobChange(make.job(transitions=1), (first,))))
+    (job,) = store.jobs(recent_since=T)
+    more = (
+        make.step(State.RUNNING, State.PENDING, minute=1),
+        Transition(make.at(2), State.RUNNING, State.FAILED, "FAILED by x", correction=True),
+    )
+    store.commit(make.sweep(JobChange(dataclasses.replace(job, transitions=3), more)))
+    assert store.transitions(job.id) == (first, *more)
+    assert store.job(job.id).transitions == 3
+
+
+def test_health_news_followups_and_deliveries_come_back(store, make):
+    from jobmond.model.outcome import Delivery, Followup, News
+
+    health = make.health(
+        status="needs-login",
+        active=False,
+        error="no key",
+        remedy="ssh leo",
+        notes="n",
+        failures=3,
+        retry_at=LATER,
+    )
+    told = News("k", T, "cluster", Severity.WATCH, "leo", None, {"a": [1, {"b": None}]})
+    owed = Delivery(0, "k", "team", {"text": "漢"}, T, T, attempts=2, last_error="e")
+    opened = Followup(0, "cleanup", "leo/4711", "clean up", T)
+    store.commit(
+        make.sweep(health=health, news=(told,), deliveries=(owed,), opened=(opened,))
+    )
+    assert store.snapshot("leo", correct_since=T).health == health
+    assert store.clusters(LATER) == (health,)
+    assert store.events() == (told,)
+    assert store.due("team", T, 10) == (dataclasses.replace(owed, id=1),)
+    assert store.followups() == (dataclasses.replace(opened, id=1),)
