@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from jobmond.analysis.visible import visible
+from jobmond.cli.child import Child
 from jobmond.cli.places import runs_directory
-from jobmond.cli.record import Record, birth_of, me, prepared, write
+from jobmond.cli.record import Record, birth_of, me, write
 from jobmond.cli.session import Session, say, show_json, surface
 from jobmond.errors import JobmondError
 from jobmond.reports.choose import the_bucket
@@ -68,8 +69,6 @@ class _Run:
         self._announcing: threading.Thread | None = None
 
     def to_the_end(self) -> int:
-        from jobmond.cli.child import Child
-
         sys.stdout.flush()
         started_at = instant(self._session.now()) or ""
         try:
@@ -80,40 +79,52 @@ class _Run:
         except OSError as error:
             say(visible(f"{self._command[0]}: {error.strerror}"))
             return _NOT_RUNNABLE
-        folder, record = self._record(child.pid, started_at)
-        log = Path(record.log) if record.log is not None else None
-        try:
-            child.pass_through(log)
-        except OSError as error:
-            say(f"no log is kept: {error}")
-            child.pass_through(None)
-        self._write(folder, record)
-        self._announcing = threading.Thread(target=self._announce, args=(record,), daemon=True)
-        self._announcing.start()
+        folder = self._folder()
+        record = self._record(child.pid, folder, started_at)
+        self._keep(child, record)
+        if record is not None:
+            self._write(folder, record)
+            self._announcing = threading.Thread(target=self._announce, args=(record,), daemon=True)
+            self._announcing.start()
         status = child.wait()
-        self._end(folder, record.ended(status, self._session.now()))
+        if record is not None:
+            self._end(folder, record.ended(status, self._session.now()))
         child.release()
         code = os.waitstatus_to_exitcode(status)
         return code if code >= 0 else 128 - code
 
-    def _record(self, pid: int, started_at: str) -> tuple[Path | None, Record]:
-        birth = birth_of(pid)
-        folder = log = None
+    def _folder(self) -> Path | None:
         try:
-            folder = prepared(runs_directory(self._session.env).absolute())
-            log = str(folder / f"{pid}-{birth.rpartition(':')[2]}.log")
-        except OSError as error:
-            say(f"nothing is written down about this run: {error}")
-        return folder, Record(
+            return runs_directory(self._session.env)
+        except (OSError, JobmondError) as error:
+            say(visible(f"nothing is written down about this run: {error}"))
+            return None
+
+    def _record(self, pid: int, folder: Path | None, started_at: str) -> Record | None:
+        try:
+            birth = birth_of(pid)
+        except (OSError, ValueError, IndexError) as error:
+            say(visible(f"this run is not tracked: /proc does not tell of it ({error})"))
+            return None
+        log = folder and str(folder / f"{pid}-{birth.rpartition(':')[2]}.log")
+        return Record(
             pid=pid,
             birth=birth,
             name=self._wish["name"] or Path(self._command[0]).name,
             command=self._command,
             log=log,
-            workdir=os.getcwd(),  # noqa: PTH109 - a string is wanted
+            workdir=_workdir(),
             user=me(),
             started_at=started_at,
         )
+
+    def _keep(self, child: Child, record: Record | None) -> None:
+        log = Path(record.log) if record is not None and record.log is not None else None
+        try:
+            child.pass_through(log)
+        except OSError as error:
+            say(visible(f"no log is kept: {error}"))
+            child.pass_through(None)
 
     def _write(self, folder: Path | None, record: Record) -> None:
         if folder is None:
@@ -121,7 +132,7 @@ class _Run:
         try:
             write(folder, record)
         except OSError as error:
-            say(f"not written down: {error}")
+            say(visible(f"not written down: {error}"))
 
     def _announce(self, record: Record) -> None:
         body = {
@@ -161,3 +172,10 @@ class _Run:
         if self._session.as_json:
             end = {"ref": self._ref, "exit_code": record.exit_code, "signal": record.signal}
             show_json(end, err=True)
+
+
+def _workdir() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - a string is wanted
+    except FileNotFoundError:
+        return "/"  # the folder was removed under us

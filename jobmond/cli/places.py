@@ -1,5 +1,6 @@
 """Where the client finds the daemon's socket and its last report."""
 
+import errno
 import json
 import os
 import stat
@@ -17,7 +18,7 @@ from jobmond.settings.paths import (
     state_directory,
 )
 
-_SQLITE = "sqlite:///"
+_SQLITE = ("sqlite:///", "sqlite+pysqlite:///")
 _LARGEST_BYTES = 1 << 28
 
 
@@ -27,21 +28,48 @@ def sockets(given: str | None, env: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def runs_directory(env: Mapping[str, str]) -> Path:
-    """Where records and logs of processes started by `jobmonctl run` are."""
-    return state_directory(env) / "runs"
+    """The folder for records and logs of `jobmonctl run`, made and closed to others.
+
+    Beside the database, where a daemon of the same user looks; where that is somebody else's
+    (the daemon is a system service), in the user's own state directory.
+
+    Raises:
+        OSError: neither can be written.
+    """
+    beside = beside_database(env) / "runs"
+    try:
+        return _own_folder(beside)
+    except OSError:
+        own = state_directory(env) / "runs"
+        if own == beside:
+            raise
+        return _own_folder(own)
+
+
+def _own_folder(path: Path) -> Path:
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.stat().st_uid != os.geteuid() or not os.access(path, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, "not a folder of yours", str(path))
+    return path.absolute()
 
 
 def report_path(env: Mapping[str, str]) -> Path:
-    """The report that every sweep writes beside the database.
+    """The report that every sweep writes."""
+    return beside_database(env) / "report.json"
+
+
+def beside_database(env: Mapping[str, str]) -> Path:
+    """The folder of the daemon's database and other files.
 
     The configuration is not validated here: a mistake in it must not hide the report.
     """
-    url = env.get("JOBMOND_DATABASE__URL") or _configured_url(config_path(None, env))
-    if url and url.startswith(_SQLITE):
-        file = urllib.parse.unquote(url.removeprefix(_SQLITE).partition("?")[0])
-        if file and file != ":memory:":
-            return Path(file).parent / "report.json"
-    return state_directory(env) / "report.json"
+    url = env.get("JOBMOND_DATABASE__URL") or _configured_url(config_path(None, env)) or ""
+    for prefix in _SQLITE:
+        if url.startswith(prefix):
+            file = urllib.parse.unquote(url.removeprefix(prefix).partition("?")[0])
+            if file and file != ":memory:":
+                return Path(file).parent
+    return state_directory(env)
 
 
 def stored_report(env: Mapping[str, str]) -> dict[str, Any] | None:

@@ -92,9 +92,3 @@ def write(folder: Path, record: Record) -> Path:
             temporary.unlink()
         raise
     return path
-
-
-def prepared(folder: Path) -> Path:
-    """The folder, made and closed to others."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder

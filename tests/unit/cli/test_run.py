@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import jobmond
+from jobmond.cli.places import runs_directory
 from jobmond.cli.record import Record, birth_of, write
 
 PROGRAM = [sys.executable, "-m", "jobmond.cli.main"]
@@ -169,6 +170,36 @@ def test_a_state_directory_that_cannot_be_made_never_stops_the_command(start, tm
     out, err = process.communicate()
     assert (out, process.returncode) == (b"hi\n", 0)
     assert b"nothing is written down about this run" in err
+
+
+def test_a_missing_configuration_never_stops_the_command(start):
+    process = start("--", "sh", "-c", "echo hi", env={"JOBMOND_CONFIG": "/nonexistent.toml"})
+    out, err = process.communicate()
+    assert (out, process.returncode) == (b"hi\n", 0)
+    assert b"/nonexistent.toml does not exist" in err
+
+
+def test_records_are_beside_the_database_where_the_daemon_looks(start, tmp_path):
+    url = f"sqlite:///{tmp_path}/db/jobmond.db"
+    start("--", "true", env={"JOBMOND_DATABASE__URL": url}).communicate()
+    assert len(list((tmp_path / "db/runs").glob("pid-*.json"))) == 1
+
+
+def test_records_are_one_s_own_where_the_database_is_somebody_else_s(tmp_path, monkeypatch):
+    env = {
+        "STATE_DIRECTORY": str(tmp_path / "state"),
+        "JOBMOND_DATABASE__URL": f"sqlite:///{tmp_path}/db/jobmond.db",
+    }
+    (tmp_path / "db/runs").mkdir(parents=True)
+    theirs = (tmp_path / "db/runs").stat().st_uid + 1
+    monkeypatch.setattr("os.geteuid", lambda: theirs)
+    with pytest.raises(PermissionError):
+        runs_directory(env)
+    monkeypatch.undo()
+    (tmp_path / "db/runs").rmdir()
+    (tmp_path / "db").rmdir()
+    (tmp_path / "db").write_text("no folder")
+    assert runs_directory(env) == tmp_path / "state/runs"
 
 
 def test_a_terminal_that_is_gone_never_stops_the_command(start, tmp_path):
