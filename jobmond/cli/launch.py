@@ -106,7 +106,7 @@ class _Run:
         except (OSError, ValueError, IndexError) as error:
             say(visible(f"this run is not tracked: /proc does not tell of it ({error})"))
             return None
-        log = folder and str(folder / f"{pid}-{birth.rpartition(':')[2]}.log")
+        log = str(folder / f"{pid}-{birth.rpartition(':')[2]}.log") if folder else None
         return Record(
             pid=pid,
             birth=birth,
