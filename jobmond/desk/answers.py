@@ -133,7 +133,7 @@ def sweep_row(
 ) -> dict[str, Any]:
     """What the last sweep of a cluster answered, for a request that starts none.
 
-    `changes` is null: they were told when they happened.
+    `changes` is null: the store does not count them by sweep.
     """
     age_s = None if swept_at is None else max(0, round((now - swept_at).total_seconds()))
     return {

@@ -46,7 +46,8 @@ class Desk:
     `call` runs a store method in the store's thread. `clusters` and `discovered` are asked anew
     each time, because a reload may change them. `read_log(job, n=…, after=…)` answers
     `{"path", "status", "text", "offset", "next", "size"}`, masked. `local_exit` takes how an
-    announced process ended. `wake` tells the schedule that there may be something to watch.
+    announced process ended. `last_answer(name)` is what `request_sweep` last answered for a cluster
+    in this run of the daemon. `wake` tells the schedule that there may be something to watch.
     `recent` is how long a job that ended stays in `status`. Every method wants the peer, and
     raises `NotYours` where that user may not.
     """
@@ -63,6 +64,7 @@ class Desk:
     daemon_info: Callable[[], Mapping[str, Any]]
     rights: Rights
     local_exit: Callable[[Job, LocalExit], Awaitable[None]] | None = None
+    last_answer: Callable[[str], Mapping[str, Any] | None] = lambda name: None
     wake: Callable[[], None] = lambda: None
     recent: timedelta = timedelta(hours=24)
     budget: SweepBudget = field(default_factory=SweepBudget)
@@ -298,6 +300,7 @@ class Desk:
             clock=self.clock,
             clusters=self.clusters,
             request_sweep=self.request_sweep,
+            last_answer=self.last_answer,
             budget=self.budget,
         )
 

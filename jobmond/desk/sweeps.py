@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -29,7 +29,8 @@ class SweepAsks:
     clock: Clock
     clusters: Callable[[], Sequence[ClusterInfo]]
     request_sweep: RequestSweep
-    budget: SweepBudget = field(default_factory=SweepBudget)
+    last_answer: Callable[[str], Mapping[str, Any] | None]
+    budget: SweepBudget
 
     async def by_name(self, name: str, *, wait: bool) -> list[dict[str, Any]]:
         """A person names the cluster: it is asked even where a login was needed before.
@@ -80,15 +81,12 @@ class SweepAsks:
         now = self.clock.now()
         seen = await self._overview()
         times = await self.call(self.store.swept_at)
-        return [
-            sweep_row(
-                health,
-                jobs=sum(1 for job in seen.jobs if job.tracked and job.cluster == health.name),
-                swept_at=times.get(health.name),
-                now=now,
-            )
-            for health in with_unasked(seen.healths, clusters, now)
-        ]
+        rows = []
+        for health in with_unasked(seen.healths, clusters, now):
+            jobs = sum(1 for job in seen.jobs if job.tracked and job.cluster == health.name)
+            row = sweep_row(health, jobs=jobs, swept_at=times.get(health.name), now=now)
+            rows.append({**row, **(self.last_answer(health.name) or {})})
+        return rows
 
     async def _overview(self) -> Overview:
         now = self.clock.now()

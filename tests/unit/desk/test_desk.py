@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from jobmond.desk.budget import SweepBudget
 from jobmond.desk.peer import Peer, Rights
 from jobmond.desk.refusals import NotYours, UnknownJob
 from jobmond.desk.requests import (
@@ -495,6 +496,17 @@ async def test_beyond_the_budget_the_last_answer_with_its_age():
     scene.clock.move(120)
     [row] = await desk.sweep(SweepRequest("leonardo", True), ME)
     assert row["age_s"] == 0
+
+
+async def test_beyond_the_budget_what_the_daemon_remembers_of_the_last_sweep():
+    scene = Scene()
+    scene.store.swept = {"leonardo": NOW - timedelta(seconds=5)}
+    desk = scene.desk(
+        budget=SweepBudget(burst=0), last_answer=lambda name: {"status": "ok", "changes": 7}
+    )
+    [row] = await desk.sweep(SweepRequest("leonardo", True), ME)
+    assert (row["status"], row["changes"], row["age_s"]) == ("ok", 7, 5)
+    assert scene.sweeps == []
 
 
 async def test_sweep_of_an_unknown_cluster():
