@@ -290,7 +290,7 @@ class SlurmBackend:
             one.ask.native_id: memory.passed_over.get(one.ask.native_id, 0) + 1
             for one in passed_over
         }
-        lost = [(ask.native_id, ask.birth) for ask in unsettled if seen.left_queue(ask)]
+        lost = [(ask.native_id, ask.birth) for ask in sweep.asks if seen.left_queue(ask)]
         memory.missing = {key: memory.missing.get(key, sweep.now) for key in lost}
         kept = seen.accounting
         looked = isinstance(sweep.mode, Window) and isinstance(kept, accounting.Accounts)

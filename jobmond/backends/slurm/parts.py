@@ -56,6 +56,14 @@ def sighting_of_parts(evidence: Evidence, group: Group) -> Sighting:
     return _seen(evidence, anchor, parts, state, counts)
 
 
+def any_left_queue(evidence: Evidence, group: Group) -> bool:
+    """Whether accounting calls a part alive that the queue does not know."""
+    anchor = _submission(evidence, group)
+    if anchor is None:
+        return False
+    return any(part.judged.left_queue for part in _parts(evidence, group, anchor))
+
+
 def overall(counts: Counter[State]) -> State | None:
     """RUNNING if any part runs, else PENDING if any waits, else the worst end; None without."""
     for live in (State.RUNNING, State.PENDING):
@@ -138,7 +146,7 @@ def _began(chain: tuple[Life, ...], anchor: int) -> bool:
 def _judged(evidence: Evidence, life: Life) -> Judged:
     result = judged(life, evidence.sources)
     if result.state is None and result.left_queue and runaway(evidence, life):
-        return Judged(State.LOST, life.row.native, "runaway record")
+        return replace(result, state=State.LOST, native=life.row.native, proof="runaway record")
     return result
 
 

@@ -8,10 +8,10 @@ from jobmond.backends.slurm import states
 from jobmond.backends.slurm.accounting import Accounting, AccountingFailed, Accounts
 from jobmond.backends.slurm.fields import JobId, asked_id
 from jobmond.backends.slurm.lives import Group, Life, grouped
-from jobmond.backends.slurm.parts import sighting_of_parts
+from jobmond.backends.slurm.parts import any_left_queue, sighting_of_parts
 from jobmond.backends.slurm.queue import Queue
 from jobmond.backends.slurm.rows import Detail, NotKnown, QueueRow, Row
-from jobmond.backends.slurm.verdict import Evidence, Sources, Terms, chosen, verdict
+from jobmond.backends.slurm.verdict import Evidence, Sources, Terms, chosen, judged, verdict
 from jobmond.model.observation import Ask, Gone, Seen, Sighting, Unreachable
 from jobmond.model.state import TERMINAL, WORST_FIRST, State
 
@@ -49,7 +49,7 @@ class Picture:
         wanted = self._wanted(ask.native_id)
         if wanted is None:
             return Unreachable(f"{ask.native_id} has not the form of a Slurm job id")
-        group = self._group(ask.native_id, wanted)
+        group = self._group(wanted)
         evidence = self._evidence(ask, wanted, group)
         if wanted.single and group.many(ask.birth):
             return sighting_of_parts(evidence, group)
@@ -60,7 +60,7 @@ class Picture:
         wanted = self._wanted(ask.native_id)
         if wanted is None or isinstance(sighting, Gone) or ask.native_id in self.details:
             return None
-        group = self._group(ask.native_id, wanted)
+        group = self._group(wanted)
         if isinstance(sighting, Seen):
             if sighting.facts.detailed:
                 return None
@@ -85,18 +85,16 @@ class Picture:
         return tuple(seen)
 
     def left_queue(self, ask: Ask) -> bool:
-        """Whether only accounting shows `ask`, while the queue answered without it."""
+        """Whether only accounting shows `ask` or a part of it, and the queue answered without."""
         wanted = self._wanted(ask.native_id)
         if wanted is None:
             return False
-        evidence = self._evidence(ask, wanted, self._group(ask.native_id, wanted))
+        group = self._group(wanted)
+        evidence = self._evidence(ask, wanted, group)
+        if wanted.single and group.many(ask.birth):
+            return any_left_queue(evidence, group)
         current = chosen(ask, evidence.lives).current
-        return (
-            current is not None
-            and current.queue is None
-            and current.ended_at is None
-            and evidence.sources.covers(current.user)
-        )
+        return current is not None and judged(current, evidence.sources).left_queue
 
     def with_details(self, details: Mapping[str, Detail]) -> "Picture":
         """The same sweep after scontrol was asked: `details` by the native id of the ask."""
@@ -124,7 +122,7 @@ class Picture:
     def name_of(self, native_id: str) -> bytes | None:
         """The job's name as the queue wrote it."""
         wanted = self._wanted(native_id)
-        group = self._group(native_id, wanted) if wanted else None
+        group = self._group(wanted) if wanted else None
         rows = [row for row in group.queue if row.source == "squeue"] if group else []
         return rows[-1].name if rows else None
 
@@ -134,8 +132,7 @@ class Picture:
             return self.by_raw.get(wanted.master, wanted)
         return wanted
 
-    def _group(self, native_id: str, wanted: JobId) -> Group:
-        del native_id
+    def _group(self, wanted: JobId) -> Group:
         return self.groups.get(wanted.master, Group(wanted.master))
 
     def _evidence(self, ask: Ask, wanted: JobId, group: Group) -> Evidence:

@@ -254,15 +254,18 @@ def _ended(life: Life, ask: Ask) -> EndedLife:
 
 
 def runaway(evidence: Evidence, life: Life) -> bool:
-    """Whether a life that only accounting calls alive has been out of the queue for too long."""
-    account, patience = life.account, evidence.terms.unknown_after
-    since = evidence.missing_since
-    if since is not None and evidence.now - since >= patience:
+    """Whether a life that only accounting calls alive has been out of the queue for too long.
+
+    Once is never enough: after an outage the database is some minutes behind.
+    """
+    account, terms, now = life.account, evidence.terms, evidence.now
+    missing_for = now - (evidence.missing_since or now)
+    if missing_for >= terms.unknown_after:
         return True
     start = instant(account.start) if account else None
-    if account is None or start is None or account.limit_s is None:
+    if account is None or start is None or account.limit_s is None or missing_for < terms.grace:
         return False
-    return evidence.now - start >= timedelta(seconds=account.limit_s) + patience
+    return now - start >= timedelta(seconds=account.limit_s) + terms.unknown_after
 
 
 def absent(evidence: Evidence) -> Sighting:
