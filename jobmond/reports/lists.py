@@ -36,7 +36,7 @@ def _ended(job: Mapping[str, Any], view: View) -> list[object]:
 
 def _cause(job: Mapping[str, Any]) -> str:
     diagnosis = job.get("diagnosis")
-    if diagnosis:
+    if diagnosis and diagnosis["cause"] != "unknown":
         return f"{diagnosis['cause']}: {diagnosis['summary']}"
     if job.get("successor"):
         return f"goes on as {job['successor']}"
@@ -119,9 +119,9 @@ def _count(number: int, what: str) -> str:
 def event_line(news: Mapping[str, Any], view: View) -> str:
     """One event: when, how grave, whose, what."""
     job = news.get("job") or {}
+    title = str(news.get("title"))
     whose = job.get("ref") or news.get("cluster") or ""
+    subject = "" if whose in title else f"{whose}  "
     severity = str(news.get("severity") or "")
     correction = " (correction)" if news.get("correction") else ""
-    return view.safe(
-        f"{view.local(news.get('at'))}  {severity:<5}  {whose}  {news.get('title')}{correction}"
-    )
+    return view.safe(f"{view.local(news.get('at'))}  {severity:<5}  {subject}{title}{correction}")

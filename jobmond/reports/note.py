@@ -24,11 +24,14 @@ _LOG = {
 
 
 def note(job: Job) -> str:
-    """At most three parts, joined by `; `. What matters comes first, for a narrow terminal."""
-    parts = _ended(job) if job.state in TERMINAL or job.state is State.UNKNOWN else _live(job)
+    """What matters (first, for a narrow terminal), what it is, and where to go on, by `; `."""
+    over = job.state in TERMINAL or job.state is State.UNKNOWN
     what = job.choices.description or job.name
-    if what != job.native_id:
-        parts.append(what)
+    parts = [
+        *(_ended(job) if over else _live(job)),
+        *([what] if what != job.native_id else []),
+        *(_onward(job) if over else []),
+    ]
     return "; ".join(parts)
 
 
@@ -60,16 +63,19 @@ def _live(job: Job) -> list[str]:
     if signals:
         advice = f", {signals[0].action}" if signals[0].action not in {"", "none"} else ""
         return [signals[0].title + advice]
-    tasks = _tasks(job)
-    if tasks:
-        return [tasks]
+    if job.seen_at is None:
+        return ["not asked about yet"]
+    return [said] if (said := _tasks(job) or _standing(job)) else []
+
+
+def _standing(job: Job) -> str | None:
     if job.state is State.PENDING:
-        return [_waiting(job)]
+        return _waiting(job)
     if job.facts.suspended:
-        return ["suspended"]
+        return "suspended"
     if job.log.status in _LOG:
-        return [_LOG[job.log.status]]
-    return [f"log: {job.log.last_line}"] if job.log.last_line else []
+        return _LOG[job.log.status]
+    return f"log: {job.log.last_line}" if job.log.last_line else None
 
 
 def _waiting(job: Job) -> str:
@@ -99,11 +105,15 @@ def _ended(job: Job) -> list[str]:
         return [f"no action: {_cancelled(job)}"]
     if job.state is State.UNKNOWN:
         return ["over or gone, and no source can tell how; see its log"]
-    entry = [f"entry {job.agent_log}"] if job.agent_log else []
-    if job.successor is not None:
-        entry.append(f"followed by {job.successor}")
     action = "needs action" if alarming(job) else "look whether it is wanted"
-    return [f"{action}: {_cause(job)}", *filter(None, [_tasks(job)]), *entry]
+    return [f"{action}: {_cause(job)}", *filter(None, [_tasks(job)])]
+
+
+def _onward(job: Job) -> list[str]:
+    if job.state is State.COMPLETED or continued(job.state, job.successor, job.ref):
+        return []
+    followed = [f"followed by {job.successor}"] if job.successor is not None else []
+    return [*followed, *([f"entry {job.agent_log}"] if job.agent_log else [])]
 
 
 def _cause(job: Job) -> str:

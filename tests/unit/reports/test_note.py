@@ -29,6 +29,10 @@ CASES = {
         {"log": LogEvidence("absent", "/l")},
         "no log at the path the source names; tokenise",
     ),
+    "nobody has seen it": (
+        {"state": State.PENDING, "seen_at": None},
+        "not asked about yet; tokenise",
+    ),
     "why it waits": (
         {"state": State.PENDING, "facts": {"reason": "Priority"}},
         "waiting: Priority; tokenise",
@@ -62,7 +66,7 @@ CASES = {
             "diagnosis": Diagnosis("import-error", "No module named torch"),
             "agent_log": "/a/2026-11-29/x.md",
         },
-        "needs action: No module named torch (exit code 1); entry /a/2026-11-29/x.md; tokenise",
+        "needs action: No module named torch (exit code 1); tokenise; entry /a/2026-11-29/x.md",
     ),
     "no cause, a code": (
         {
@@ -91,7 +95,7 @@ CASES = {
     ),
     "a failure that something follows": (
         {"state": State.FAILED, "facts": {"exit_code": 1}, "successor": "leonardo/4712"},
-        "needs action: exit code 1; followed by leonardo/4712; tokenise",
+        "needs action: exit code 1; tokenise; followed by leonardo/4712",
     ),
     "the end of a chain": (
         {"state": State.TIMEOUT},

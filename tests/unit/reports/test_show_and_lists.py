@@ -109,6 +109,8 @@ def test_history(failed, make_job, view):
         "└────────────┴──────┴─────────┴───────┴─────────┴────────────────────────┘",
     ]
     assert "import-error: No module" in history_text([failed], view)[3]
+    unknown = {**code, "diagnosis": {"cause": "unknown", "summary": "nothing found"}}
+    assert "│ exit code 1 │" in history_text([unknown], view)[3]
     assert history_text([], view) == ["Nothing has ended."]
 
 
@@ -187,5 +189,5 @@ def test_event_lines(view):
     assert event_line(news, view) == (r"12:00  alarm  vega/8  tok\x1benise FAILED (correction)")
     cluster = {**news, "job": None, "cluster": "vega", "title": "vega is back", "severity": "info"}
     assert event_line({**cluster, "correction": False}, replace(view, ascii_only=True)) == (
-        "12:00  info   vega  vega is back"
+        "12:00  info   vega is back"
     )
