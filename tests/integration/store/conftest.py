@@ -40,7 +40,18 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     tools = programs[-1].parent
     try:
         subprocess.run(
-            [tools / "initdb", "-D", folder / "data", "-U", "jm", "-A", "trust", "-E", "UTF8", "-N"],
+            [
+                tools / "initdb",
+                "-D",
+                folder / "data",
+                "-U",
+                "jm",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "-N",
+            ],
             check=True,
             capture_output=True,
             cwd=folder,

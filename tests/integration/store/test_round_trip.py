@@ -201,9 +201,7 @@ def test_health_news_followups_and_deliveries_come_back(store, make):
     told = News("k", T, "cluster", Severity.WATCH, "leo", None, {"a": [1, {"b": None}]})
     owed = Delivery(0, "k", "team", {"text": "漢"}, T, T, attempts=2, last_error="e")
     opened = Followup(0, "cleanup", "leo/4711", "clean up", T)
-    store.commit(
-        make.sweep(health=health, news=(told,), deliveries=(owed,), opened=(opened,))
-    )
+    store.commit(make.sweep(health=health, news=(told,), deliveries=(owed,), opened=(opened,)))
     assert store.snapshot("leo", correct_since=T).health == health
     assert store.clusters(LATER) == (health,)
     assert store.events() == (told,)
