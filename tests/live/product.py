@@ -251,8 +251,8 @@ class Product:
         return document
 
     def jobs(self) -> dict[str, dict[str, Any]]:
-        """The jobs of `status --json` by native id."""
-        return {job["native_id"]: job for job in self.status()["jobs"]}
+        """The jobs of `status --json` by native id; an earlier life has `@` and its birth there."""
+        return {job["ref"].removeprefix(f"{CLUSTER}/"): job for job in self.status()["jobs"]}
 
     def states(self) -> dict[str, str]:
         """State of each job of `status --json` by native id."""
@@ -287,8 +287,12 @@ class Product:
         return [event.words for event in self.events() if event.type == "cluster"]
 
     def entries(self) -> list[Path]:
-        """Every failure entry, sorted."""
-        return sorted(path for path in self.agent_logs.rglob("*") if path.is_file())
+        """Every failure entry, sorted; the index of each day is none, nor a draft left behind."""
+        return sorted(
+            path
+            for path in self.agent_logs.rglob("*")
+            if path.is_file() and path.name != "INDEX.md" and not path.name.startswith(".")
+        )
 
 
 MakeProduct = Callable[..., Product]

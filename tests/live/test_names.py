@@ -80,6 +80,7 @@ def test_no_name_becomes_anything_but_a_name(watched: tuple[Product, dict[str, s
     assert product.cluster()["status"] == "ok"
     told = [event.ref for event in product.events()]
     assert sorted(told) == sorted(f"lab/{job}" for job, s in expected.items() if s == "FAILED")
+    assert all("FAILED (exit code 3)" in event.whole["title"] for event in product.events())
 
     # What people look at: no control characters, and columns that stand in line.
     for words in (["status"], ["history"], ["events"], ["show", ids["escape"]]):
@@ -109,7 +110,7 @@ def test_no_name_becomes_anything_but_a_name(watched: tuple[Product, dict[str, s
     # By name, where it is unique, whatever it looks like.
     for kind in ("state", "option", "cjk"):
         shown = json.loads(product.ctl("show", "--json", "--", NAMES[kind]).checked().out)
-        assert shown["job"]["native_id"] == ids[kind]
+        assert shown["native_id"] == ids[kind]
 
 
 def table_widths(text: str) -> list[int]:
