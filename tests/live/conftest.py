@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
 from tests.live.lab import Lab
 from tests.live.options import LabOptions
+from tests.live.product import MakeProduct, Product
 from tests.live.requirements import missing
 from tests.live.users import User
 
@@ -44,3 +46,18 @@ def make_lab() -> Iterator[Callable[[LabOptions], Lab]]:
     """Start labs that belong to one test alone, to break them or to turn other knobs."""
     with ExitStack() as stack:
         yield lambda knobs: stack.enter_context(Lab(knobs))
+
+
+@pytest.fixture
+def make_product() -> Iterator[MakeProduct]:
+    """Start jobmonds that end with the test; what they said shows where the test failed."""
+    with ExitStack() as stack:
+
+        def make(lab: Lab, user: User, *, start: bool = True, **knobs: Any) -> Product:
+            product = Product(lab, user, **knobs)
+            stack.callback(product.close)
+            if start:
+                product.start()
+            return product
+
+        yield make
