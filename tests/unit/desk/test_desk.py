@@ -268,6 +268,22 @@ async def test_status_shows_configured_clusters_and_only_those():
     assert document["daemon"]["running"] is True
 
 
+@pytest.mark.parametrize(
+    ("active", "before", "shown"),
+    [
+        (True, "ok", ("ok", None)),
+        (False, "ok", ("inactive", None)),
+        (False, "inactive", ("inactive", None)),
+        (True, "inactive", ("unreachable", "not asked yet")),
+    ],
+)
+async def test_a_cluster_switched_off_or_on_since_its_last_sweep(active, before, shown):
+    scene = Scene(clusters=[replace(LEONARDO, active=active)])
+    scene.store.healths = [health("leonardo", status=before)]
+    [cluster] = (await scene.desk().status(ME))["clusters"]
+    assert (cluster["status"], cluster["error"]) == shown
+
+
 async def test_status_keeps_what_ended_lately():
     over = {"tracked": False, "state": State.COMPLETED}
     late = job("leonardo/1", id=1, ended_at=NOW - timedelta(hours=3), **over)
@@ -477,6 +493,37 @@ async def test_a_sweep_of_all_leaves_alone_what_needs_a_person():
         ("leonardo", "ok"), ("jureca", "needs-login"), ("local", "inactive")
     ]  # fmt: skip
     assert rows[1]["remedy"] == "ssh jureca"
+
+
+async def test_who_goes_away_cancels_no_sweep():
+    begun, release, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def long(cluster, wait):
+        begun.set()
+        await release.wait()
+        done.set()
+        return []
+
+    ask = asyncio.create_task(
+        Scene().desk(request_sweep=long).sweep(SweepRequest("leonardo", True), ME)
+    )
+    await begun.wait()
+    ask.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ask
+    release.set()
+    async with asyncio.timeout(5):
+        await done.wait()
+
+
+async def test_a_sweep_that_failed_is_answered_with_what_is_known():
+    async def failing(cluster, wait):
+        return []
+
+    scene = Scene()
+    scene.store.healths = [health("leonardo", status="unreachable", error="no route")]
+    [row] = await scene.desk(request_sweep=failing).sweep(SweepRequest("leonardo", True), ME)
+    assert (row["status"], row["error"]) == ("unreachable", "no route")
 
 
 async def test_beyond_the_budget_the_last_answer_with_its_age():
