@@ -486,6 +486,16 @@ async def test_stop_twice_and_start_again(path):
         assert (await again.ask("GET", "/v1/health"))[0] == 200
 
 
+async def test_a_server_that_cannot_start_says_so_and_leaves_no_socket(path, monkeypatch):
+    async def broken(self, sockets=None):
+        raise OSError("no more descriptors")
+
+    monkeypatch.setattr("uvicorn.Server.startup", broken)
+    with pytest.raises(OSError, match="no more descriptors"):
+        await ApiServer(Scene().desk(), path).start()
+    assert not path.exists()
+
+
 async def test_the_daemon_keeps_its_signals(path):
     import signal
 

@@ -400,6 +400,17 @@ async def test_closing_ends_every_long_poll_now_and_later():
         assert (await desk.events(EventsRequest(after="x", wait_s=300), ME))["last"] == "x"
 
 
+async def test_after_closing_no_sweep_begins_but_people_are_still_heard():
+    scene = Scene()
+    desk = scene.desk()
+    desk.close()
+    with pytest.raises(Refused, match="stopping"):
+        await desk.sweep(SweepRequest(None, True), ME)
+    [row] = await desk.add(AddRequest(("4711",)), ME)
+    assert row["created"] is True
+    assert (scene.sweeps, scene.woken) == ([], 0)
+
+
 # logs
 
 
