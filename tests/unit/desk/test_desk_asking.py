@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from jobmond.desk.budget import SweepBudget
-from jobmond.desk.peer import Peer, Rights
+from jobmond.desk.peer import Rights
 from jobmond.desk.refusals import NotYours, UnknownJob
 from jobmond.desk.requests import (
     AddRequest,
@@ -21,27 +21,20 @@ from jobmond.desk.requests import (
     Wish,
 )
 from jobmond.errors import ConfigError, Refused
-from jobmond.model.observation import Facts, Seen
-from jobmond.model.outcome import Followup
-from jobmond.model.state import Kind, State
-from tests.doubles_desk import BARE_LOCAL, JURECA, LEONARDO, ME, Scene
-from tests.doubles_store import NOW, health, job
-
-BOOT = "0b9c6a3e-2f2e-4c55-9e0a-5b1b3f1f6c11"
-DAEMON = 500
-SHARED = Rights(daemon_uid=DAEMON, socket_gid=50)
-ALICE = Peer(1000, 1000, 7, frozenset({50}))
-BOB = Peer(1001, 1001, 8, frozenset({50}))
-
-
-def seen(**facts):
-    return Seen(State.RUNNING, "RUNNING", "1764434999", Facts(**facts), "squeue")
-
-
-def entry(**over):
-    plain = Followup(3, "kill-verdict", "leonardo/4711", "kill it?", NOW)
-    return replace(plain, **over)
-
+from jobmond.model.state import Kind
+from tests.doubles_desk import (
+    ALICE,
+    BARE_LOCAL,
+    BOB,
+    BOOT,
+    DAEMON,
+    JURECA,
+    LEONARDO,
+    ME,
+    SHARED,
+    Scene,
+)
+from tests.doubles_store import NOW, health, job, owed
 
 # sweeps
 
@@ -138,7 +131,7 @@ async def test_sweep_of_an_unknown_cluster():
 
 async def test_followups_open_and_all():
     scene = Scene()
-    scene.store.owed = [entry(), entry(id=4, state="closed")]
+    scene.store.owed = [owed(), owed(id=4, state="closed")]
     desk = scene.desk()
     assert [f["id"] for f in await desk.followups(ME, every=False)] == [3]
     assert [f["id"] for f in await desk.followups(ME, every=True)] == [3, 4]
@@ -146,7 +139,7 @@ async def test_followups_open_and_all():
 
 async def test_close_once():
     scene = Scene()
-    scene.store.rows, scene.store.owed = [job()], [entry()]
+    scene.store.rows, scene.store.owed = [job()], [owed()]
     desk = scene.desk()
     assert await desk.close_followup(3, CloseRequest("kill", "sure"), ME) == {
         "id": 3,
@@ -162,7 +155,7 @@ async def test_close_once():
 async def test_members_close_what_is_owed_for_their_own_jobs():
     scene = Scene(rights=SHARED)
     scene.store.rows = [job()]
-    scene.store.owed = [entry(), entry(id=4, ref="leonardo/gone")]
+    scene.store.owed = [owed(), owed(id=4, ref="leonardo/gone")]
     desk = scene.desk()
     for number in (3, 4):
         with pytest.raises(NotYours):

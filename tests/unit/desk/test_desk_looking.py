@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 
-from jobmond.desk.peer import Peer, Rights
 from jobmond.desk.requests import (
     AddRequest,
     EventsRequest,
@@ -16,27 +15,11 @@ from jobmond.desk.requests import (
 )
 from jobmond.errors import Refused
 from jobmond.model.job import Choices
-from jobmond.model.observation import Facts, Seen
-from jobmond.model.outcome import Followup, Transition
+from jobmond.model.observation import Facts
+from jobmond.model.outcome import Transition
 from jobmond.model.state import State
 from tests.doubles_desk import JURECA, LEONARDO, ME, Scene
-from tests.doubles_store import NOW, health, job, news
-
-BOOT = "0b9c6a3e-2f2e-4c55-9e0a-5b1b3f1f6c11"
-DAEMON = 500
-SHARED = Rights(daemon_uid=DAEMON, socket_gid=50)
-ALICE = Peer(1000, 1000, 7, frozenset({50}))
-BOB = Peer(1001, 1001, 8, frozenset({50}))
-
-
-def seen(**facts):
-    return Seen(State.RUNNING, "RUNNING", "1764434999", Facts(**facts), "squeue")
-
-
-def entry(**over):
-    plain = Followup(3, "kill-verdict", "leonardo/4711", "kill it?", NOW)
-    return replace(plain, **over)
-
+from tests.doubles_store import NOW, health, job, news, owed
 
 # looking
 
@@ -91,7 +74,7 @@ async def test_show_tells_everything():
     )
     scene.store.rows = [first, second]
     scene.store.steps = {2: [Transition(NOW, None, State.RUNNING, "RUNNING")]}
-    scene.store.owed = [entry(ref="leonardo/4712"), entry(id=4)]
+    scene.store.owed = [owed(ref="leonardo/4712"), owed(id=4)]
     shown = await scene.desk().show("4712", ME)
     assert shown["description"] == "the big one"
     assert shown["proof"] == "squeue"

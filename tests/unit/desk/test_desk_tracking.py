@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from jobmond.desk.peer import Peer, Rights
+from jobmond.desk.peer import Peer
 from jobmond.desk.refusals import NotYours, UnknownJob
 from jobmond.desk.requests import (
     AddRequest,
@@ -15,27 +15,9 @@ from jobmond.desk.requests import (
 from jobmond.desk.shelf import Found
 from jobmond.errors import ConfigError, Refused, TransientTransportError
 from jobmond.model.job import Choices
-from jobmond.model.observation import Facts, Seen
-from jobmond.model.outcome import Followup
 from jobmond.model.state import Bucket, Kind, State
-from tests.doubles_desk import JURECA, LEONARDO, ME, Scene
+from tests.doubles_desk import ALICE, BOB, JURECA, LEONARDO, ME, SHARED, Scene, seen
 from tests.doubles_store import NOW, health, job
-
-BOOT = "0b9c6a3e-2f2e-4c55-9e0a-5b1b3f1f6c11"
-DAEMON = 500
-SHARED = Rights(daemon_uid=DAEMON, socket_gid=50)
-ALICE = Peer(1000, 1000, 7, frozenset({50}))
-BOB = Peer(1001, 1001, 8, frozenset({50}))
-
-
-def seen(**facts):
-    return Seen(State.RUNNING, "RUNNING", "1764434999", Facts(**facts), "squeue")
-
-
-def entry(**over):
-    plain = Followup(3, "kill-verdict", "leonardo/4711", "kill it?", NOW)
-    return replace(plain, **over)
-
 
 # add
 
