@@ -76,7 +76,7 @@ class Desk:
         self._bell.strike()
 
     def close(self) -> None:
-        """End all long polls, so that the daemon can stop."""
+        """The daemon stops: end all long polls, and start no more sweeps."""
         self._bell.close()
 
     async def status(self, peer: Peer) -> Row:
@@ -180,6 +180,8 @@ class Desk:
             ConfigError: unknown cluster.
         """
         self.rights.check_read(peer)
+        if self._bell.closed:
+            raise Refused("jobmond is stopping and begins no more sweeps")
         asks = self._sweeps()
         if request.cluster is None:
             return await asks.all(wait=request.wait)
@@ -289,7 +291,7 @@ class Desk:
 
     async def _swept_soon(self, refs: Iterable[str]) -> None:
         names = {ref.partition("/")[0] for ref in refs}
-        if names:
+        if names and not self._bell.closed:
             self.wake()
             await self._sweeps().after_adding(names)
 
