@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -334,7 +335,15 @@ def test_a_url_of_no_use_is_a_configuration_error(url):
     said(error)
 
 
+def test_a_missing_driver_is_named_with_the_extra_that_brings_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ConfigError, match=r"install jobmond\[postgres\]") as error:
+        Store.open("postgresql://h/x")
+    said(error)
+
+
 def test_a_server_that_does_not_answer_is_named_without_its_password():
+    pytest.importorskip("psycopg", reason="psycopg is not installed (extra `postgres`)")
     with pytest.raises(StoreError) as error:
         Store.open("postgresql://alice:s3cret@/jobs?host=/nonexistent")
     assert "alice" in said(error)
