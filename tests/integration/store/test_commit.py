@@ -55,7 +55,7 @@ def test_nothing_of_a_failed_commit_is_written(store, make):
         ended(job, State.FAILED, make),
         news=(make.news("a"),),
         deliveries=(make.delivery("a"),),
-        health=make.health(since=datetime(2026, 11, 29)),  # noqa: DTZ001
+        health=make.health(since=datetime(2026, 11, 29)),
     )
     with pytest.raises(StoreError):
         store.commit(bad)
