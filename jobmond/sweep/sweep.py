@@ -95,9 +95,7 @@ class Sweeper:
         pollable = list(asked_about(past.jobs).values())
         answers = await ask(cluster, pollable, since=since - ADOPT_SLACK, clock=self.clock)
         moves = await self._settled(cluster, past, answers, since)
-        asks = log_asks(moves, tail_bytes=self.tail_bytes)
-        if answers.needs_login:
-            asks = []
+        asks = log_asks(moves, tail_bytes=self.tail_bytes) if answers.reached else []
         readings = await read_logs(
             cluster, asks, now=self.clock.now(), timeout_s=deadline - self.clock.monotonic()
         )
