@@ -55,7 +55,8 @@ def diagnose(
 ) -> Diagnosis:
     """The cause of a job that ended in `state`, as far as it is proved; else `unknown`.
 
-    `scan` is None where no log could be read. Where nothing is proved the summary says what was looked at.
+    `scan` is None where no log could be read. Where nothing is proved the summary says what was
+    looked at.
     """
     evidence = _Evidence(scan, state, exit_code, signal)
     found = next((f for f in (ask(evidence) for ask in _CHAIN) if f), None)

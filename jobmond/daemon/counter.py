@@ -9,13 +9,13 @@ from typing import Any
 
 from jobmond.analysis.instants import rfc3339
 from jobmond.app import App
+from jobmond.daemon.daemon import Daemon
 from jobmond.desk.aim import ClusterInfo
 from jobmond.desk.budget import SweepBudget
 from jobmond.desk.desk import Desk
 from jobmond.desk.peer import Rights
 from jobmond.desk.requests import LocalExit
 from jobmond.desk.shelf import Found
-from jobmond.desk.sweeps import RequestSweep
 from jobmond.errors import Refused
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.observation import Facts
@@ -23,7 +23,7 @@ from jobmond.settings.clusters import SlurmCluster
 from jobmond.sweep.logs import log_text
 
 
-def desk_of(app: App, *, request_sweep: RequestSweep, wake: Any) -> Desk:
+def desk_of(app: App, daemon: Daemon) -> Desk:
     """A desk that answers from `app`'s store; what a reload replaces is looked up anew."""
     counter = Counter(app)
     settings = app.parts.settings
@@ -34,13 +34,14 @@ def desk_of(app: App, *, request_sweep: RequestSweep, wake: Any) -> Desk:
         clusters=counter.clusters,
         classify=counter.classify,
         validate_id=counter.validate_id,
-        request_sweep=request_sweep,
+        request_sweep=daemon.request,
+        last_answer=daemon.last_answer,
         read_log=counter.read_log,
         discovered=counter.discovered,
         daemon_info=app.daemon_info,
         local_exit=counter.local_exit,
         rights=Rights.of(socket_group=settings.socket_group, admins=settings.admins),
-        wake=wake,
+        wake=daemon.wake,
         recent=settings.recent,
         budget=SweepBudget(per_hour=settings.on_demand_per_hour, burst=settings.on_demand_burst),
     )

@@ -32,11 +32,11 @@ async def serve(
     app = await open_app(loaded.settings, state_directory(env), SystemClock())
     try:
         daemon = Daemon(app, reload=lambda: load().settings, seed=socket.gethostname())
-        desk = desk_of(app, request_sweep=daemon.request, wake=daemon.wake)
+        desk = desk_of(app, daemon)
         app.next_sweep_at = lambda: daemon.bell.next_at
         app.on_commit = desk.notify
         server = _server(desk, loaded, given_socket, env)
-        await daemon.run(server)
+        await daemon.run(server, before_end=desk.close)
     finally:
         await app.close()
 

@@ -7,7 +7,7 @@ from jobmond.model.observation import Absent, LogTail, NotApplicable, Read, Unav
 from jobmond.model.state import PostMortem, State
 from jobmond.sweep.postmortem import autopsy, evidence
 
-TRACE = b"step 1\nTraceback (most recent call last):\n  File \"t.py\", line 1\nValueError: no\n"
+TRACE = b'step 1\nTraceback (most recent call last):\n  File "t.py", line 1\nValueError: no\n'
 
 
 def read(tail=TRACE, size=None, offset=0):
@@ -20,9 +20,7 @@ def failed(**changes):
 
 
 def look(over, reading, *, ended_now=False, sweeps=3):
-    return autopsy(
-        over, reading, ended_now=ended_now, agent_logs="/a", sweeps=sweeps, now=NOW
-    )
+    return autopsy(over, reading, ended_now=ended_now, agent_logs="/a", sweeps=sweeps, now=NOW)
 
 
 def test_with_a_log_the_first_look_is_the_last():
