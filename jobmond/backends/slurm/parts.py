@@ -14,6 +14,7 @@ from jobmond.model.observation import Facts, Seen, Sighting, TaskCounts, Unreach
 from jobmond.model.state import TERMINAL, WORST_FIRST, State
 
 _FIRST_FAILED = 10
+_FIRST_RUNNING = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ def _seen(
         submitted_at=instant(anchor),
         held=bool(live) and all(_held(part) for part in live),
         suspended=bool(live) and all(states.stands_still(p.judged.native) for p in live),
-        tasks=TaskCounts(sum(counts.values()), dict(counts), _failed(parts)),
+        tasks=_tasks(parts, counts),
         detailed=answered(evidence, shown.life, state, birth=str(anchor)),
     )
     return Seen(state, shown.judged.native, str(anchor), facts, shown.judged.proof)
@@ -225,6 +226,12 @@ def _held(part: Part) -> bool:
     return states.is_held(part.judged.native, queue.reason if queue else None)
 
 
-def _failed(parts: Iterable[Part]) -> tuple[str, ...]:
+def _tasks(parts: Sequence[Part], counts: Counter[State]) -> TaskCounts:
     bad = [part.native_id for part in parts if part.judged.state in WORST_FIRST]
-    return tuple(bad[:_FIRST_FAILED])
+    running = [part.native_id for part in parts if part.judged.state is State.RUNNING]
+    return TaskCounts(
+        total=sum(counts.values()),
+        by_state={state: number for state, number in counts.items() if number},
+        failed=tuple(bad[:_FIRST_FAILED]),
+        running=tuple(running[:_FIRST_RUNNING]),
+    )
