@@ -14,6 +14,7 @@ from jobmond.backends.slurm import SlurmBackend
 from jobmond.backends.slurm.script import Nonce, sections
 from jobmond.model.observation import Ask, Gone, Poll, Seen, Unreachable
 from jobmond.model.state import State
+from jobmond.transports.local import LocalTransport
 from tests.doubles import TRANSCRIPT_MARK, ShellTransport
 
 TRANSCRIPTS = Path(__file__).parents[1] / "transcripts" / "slurm"
@@ -198,3 +199,16 @@ async def test_scontrol_stops_at_the_first_silence(mixed: Programs) -> None:
     poll = await polled(mixed.transport(), "24", "25", "26")
     assert all(isinstance(one, Seen) for one in poll.sightings.values())
     assert sum(call.startswith("scontrol") for call in mixed.calls) == 1
+
+
+async def test_over_the_product_s_own_transport(
+    mixed: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERE", str(mixed.folder))
+    backend = SlurmBackend(LocalTransport(), users=["alice"], bin_dir=str(mixed.folder))
+    asks = [Ask(one, None, added_at=NOW - timedelta(hours=1)) for one in ("20", "999999")]
+    poll = await backend.poll(asks, since=NOW, now=NOW, timeout_s=60)
+    failed = poll.sightings["20"]
+    assert isinstance(failed, Seen)
+    assert (failed.state, failed.facts.exit_code) == (State.FAILED, 3)
+    assert isinstance(poll.sightings["999999"], Gone)
