@@ -78,7 +78,12 @@ def test_the_form_is_plain_and_leaves_nothing_out_but_none():
         "started_at": "2026-11-29T12:00:00.000005+00:00",
         "held": False,
         "suspended": False,
-        "tasks": {"total": 3, "by_state": {"RUNNING": 2, "FAILED": 1}, "failed": ["4711_1"], "running": []},
+        "tasks": {
+            "total": 3,
+            "by_state": {"RUNNING": 2, "FAILED": 1},
+            "failed": ["4711_1"],
+            "running": [],
+        },
         "detailed": False,
     }
     assert codec.dump(Choices(bucket=Bucket.RL, labels_added=frozenset({"b", "a"}))) == {
