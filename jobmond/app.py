@@ -231,14 +231,14 @@ def build(settings: Settings, store: Store, writer: Writer, clock: Clock, state:
         unknown_for=settings.lost_after,
         correct_for=settings.correction_window,
     )
-    return Parts(settings, _clusters(settings, state), sinks, classify, sweeper)
+    return Parts(settings, clusters_of(settings, state), sinks, classify, sweeper)
 
 
 def _rules(tables: Mapping[str, Mapping[str, Any]]) -> tuple[Rule, ...]:
     return tuple(registry.rules[name](**tables.get(name, {})) for name in registry.rules)
 
 
-def _clusters(settings: Settings, state: Path) -> dict[str, Cluster]:
+def clusters_of(settings: Settings, state: Path) -> dict[str, Cluster]:
     """One runtime a configured cluster of a kind that has a backend."""
     built = {}
     for name, table in settings.clusters.items():
