@@ -208,3 +208,12 @@ def test_a_record_with_unknown_keys_and_odd_values():
     assert (row.log_path, row.err_path) == ("/home/a b/out.txt", "/home/a b/err.txt")
     assert row.workdir == b"/home/a b"
     assert row.reason == "RaisedSignal:11(Segmentation fault)"
+
+
+def test_what_a_job_asks_for_cannot_change_what_slurm_says_of_it():
+    output = shown("7", "RUNNING").replace(
+        b" Command=", b" Features=x JobState=COMPLETED Command=/y JobState=FAILED Restarts=9 "
+    )
+    detail = record.read(Section(0, output, b""), name=b"train")
+    assert isinstance(detail, tuple)
+    assert (detail[0].native, detail[0].restarts) == ("RUNNING", 0)

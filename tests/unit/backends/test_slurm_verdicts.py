@@ -219,7 +219,7 @@ async def test_a_job_of_somebody_else_is_not_judged_by_our_queue():
     sighting = await seen(cluster, new("7"))
     assert (sighting.state, sighting.proof) == (State.RUNNING, "scontrol")
     await polled(cluster, known(user="carol"))
-    assert "jobmond_users=$jobmond_own,carol" in cluster.scripts[-1]
+    assert "for jobmond_one in carol; do" in cluster.scripts[-1]
 
 
 # ── runaways ──
@@ -475,3 +475,38 @@ async def test_accounting_goes_back_as_far_as_it_is_asked_to():
     cluster = FakeSlurm()
     await polled(cluster, since=datetime(2026, 11, 29, 12, 30, tzinfo=UTC))
     assert "-S 2026-11-29T12:20:00 -E now -s " in cluster.scripts[0]
+
+
+# ── what is easily mistaken ──
+
+
+async def test_an_id_recycled_within_the_hour_by_somebody_else_is_no_requeue():
+    ours = accounted("7", "COMPLETED", end=T0 + 60)
+    theirs = accounted("7", "FAILED", submit=T0 + 600, end=T0 + 700, user="bob")
+    sighting = await seen(FakeSlurm(accounts=[ours, theirs]), known())
+    assert (sighting.state, sighting.birth) == (State.COMPLETED, BIRTH)
+
+
+async def test_tasks_that_still_wait_are_not_counted_as_cancelled_too():
+    cluster = FakeSlurm(
+        queue=[queued("9_[3-9]", "PENDING", start="N/A")],
+        accounts=[accounted("9_[2-9]", "CANCELLED by 1000", end=T0 + 60)],
+    )
+    tasks = (await seen(cluster, new("9"))).facts.tasks
+    assert tasks is not None
+    assert tasks.by_state == {State.PENDING: 7}
+
+
+async def test_newcomers_do_not_push_out_those_who_wait_for_their_turn():
+    cluster = FakeSlurm()
+    backend = SlurmBackend(cluster, max_scontrol=2)
+    for turn in range(3):
+        jobs = range(1, 4 + turn)
+        cluster.queue = [queued(str(i), "RUNNING", submit=T0 + i) for i in jobs]
+        told = [str(i) in cluster.shown for i in jobs]
+        asks = [
+            Ask(str(i), str(T0 + i), BEGAN, state=State.RUNNING, facts=Facts(detailed=done))
+            for i, done in zip(jobs, told, strict=True)
+        ]
+        await polled(cluster, *asks, backend=backend)
+    assert cluster.shown == ["3", "2", "1", "4", "5"]
