@@ -186,10 +186,10 @@ def test_a_host_key_that_changed_waits_for_a_person(make_scene: MakeScene) -> No
     scene.end_one()
     lab.wait_for(lambda: product.cluster()["status"] == "needs-login", 30, what="needs-login")
     connections = lab.connections()
-    ticks = {product.status()["daemon"]["last_sweep_at"]}
+    ticks = {product.status()["daemon"]["next_sweep_at"]}
 
     def ticked() -> bool:
-        ticks.add(product.status()["daemon"]["last_sweep_at"])
+        ticks.add(product.status()["daemon"]["next_sweep_at"])
         return len(ticks) > SWEEPS
 
     lab.wait_for(ticked, 60, what="three more ticks")
