@@ -304,5 +304,6 @@ def _slurm(transport: Transport, table: SlurmCluster | LocalCluster, settings: S
         max_scontrol=table.max_scontrol,
         max_bytes=table.max_answer_bytes,
         discover=table.discover,
+        offload=asyncio.to_thread,
     )
     return cast(Backend, made)

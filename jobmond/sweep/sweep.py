@@ -94,7 +94,7 @@ class Sweeper:
         deadline = self.clock.monotonic() + cluster.budget_s
         pollable = list(asked_about(past.jobs).values())
         answers = await ask(cluster, pollable, since=since - ADOPT_SLACK, clock=self.clock)
-        moves = await self._settled(cluster, past, answers, since)
+        moves = await self._settled(cluster, past, answers)
         asks = log_asks(moves, tail_bytes=self.tail_bytes) if answers.reached else []
         readings = await read_logs(
             cluster, asks, now=self.clock.now(), timeout_s=deadline - self.clock.monotonic()
@@ -102,7 +102,7 @@ class Sweeper:
         return await self._commit(cluster, past, Look(answers, moves, readings), started_at)
 
     async def _settled(
-        self, cluster: Cluster, past: ClusterSnapshot, answers: Answers, since: datetime
+        self, cluster: Cluster, past: ClusterSnapshot, answers: Answers
     ) -> tuple[Move, ...]:
         found = await self._unknown(cluster.name, answers.found)
         first_contact = past.health is None or past.health.last_ok_at is None
@@ -113,7 +113,7 @@ class Sweeper:
             answers.sightings,
             found,
             adopt=cluster.discover,
-            adopt_since=None if first_contact else since - ADOPT_SLACK,
+            adopt_ended=not first_contact,  # what ended before we watched is no news
             lives=past.lives,
             classify=self.classify,
             now=self.clock.now(),

@@ -1,11 +1,10 @@
 """An end is looked into at once, and for three sweeps more where the log was not to be had."""
 
-from tests.unit.builders import NOW, at, job
-
 from jobmond.model.job import LogEvidence
 from jobmond.model.observation import Absent, LogTail, NotApplicable, Read, Unavailable
 from jobmond.model.state import PostMortem, State
 from jobmond.sweep.postmortem import autopsy, evidence
+from tests.unit.builders import NOW, at, job
 
 TRACE = b'step 1\nTraceback (most recent call last):\n  File "t.py", line 1\nValueError: no\n'
 
@@ -81,7 +80,7 @@ def test_what_the_log_showed():
     assert (seen.status, seen.path, seen.size_bytes, seen.last_line) == (
         "read",
         "/l.out",
-        15,
+        16,
         "loss 1.2",
     )
     assert evidence(LogEvidence(), read(b""), now=NOW).status == "empty"
