@@ -303,6 +303,7 @@ def _slurm(transport: Transport, table: SlurmCluster | LocalCluster, settings: S
         unknown_after_s=settings.lost_after.total_seconds(),
         max_scontrol=table.max_scontrol,
         max_bytes=table.max_answer_bytes,
+        bin_dir=table.bin_dir,
         discover=table.discover,
         offload=asyncio.to_thread,
     )

@@ -57,6 +57,8 @@ class Cluster(Table):
 class _Scheduler(Cluster):
     max_scontrol: Annotated[int, Field(ge=0)] = 50
     """How many jobs a sweep may ask `scontrol` about; it takes one id a call."""
+    bin_dir: str | None = None
+    """Folder of `squeue` at the far side, where a script does not find it on PATH."""
 
 
 class SlurmCluster(_Scheduler):
