@@ -272,6 +272,7 @@ def _cluster(
         discover=table.discover,
         notes=table.notes,
         budget_s=table.sweep_budget.total_seconds(),
+        tail_bytes=table.log_tail_bytes,
         backoff=settings.backoff_min,
         backoff_max=settings.backoff_max,
     )

@@ -46,8 +46,6 @@ class Cluster(Table):
     """Regular expressions of log lines that are noise there, searched in each line."""
     sweep_budget: Interval = timedelta(seconds=120)
     """How long one sweep of this cluster may take; what was not read comes first next time."""
-    command_timeout: Interval = timedelta(seconds=60)
-    """How long one script may run at the far side, enforced there too."""
     log_tail_bytes: Bytes = 65536
     """How much of the end of a log one look fetches."""
     max_answer_bytes: Bytes = 67108864

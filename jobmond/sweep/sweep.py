@@ -76,7 +76,6 @@ class Sweeper:
     terms: Terms
     unknown_for: timedelta = timedelta(hours=24)
     correct_for: timedelta = timedelta(hours=24)
-    tail_bytes: int = 65536
 
     async def sweep(self, cluster: Cluster, *, asked: bool = False) -> Result:
         """One sweep of `cluster`; `asked` by a person overrides back-off and needs-login."""
@@ -95,7 +94,7 @@ class Sweeper:
         pollable = list(asked_about(past.jobs).values())
         answers = await ask(cluster, pollable, since=since - ADOPT_SLACK, clock=self.clock)
         moves = await self._settled(cluster, past, answers)
-        asks = log_asks(moves, tail_bytes=self.tail_bytes) if answers.reached else []
+        asks = log_asks(moves, tail_bytes=cluster.tail_bytes) if answers.reached else []
         readings = await read_logs(
             cluster, asks, now=self.clock.now(), timeout_s=deadline - self.clock.monotonic()
         )
