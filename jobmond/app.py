@@ -221,7 +221,7 @@ def build(settings: Settings, store: Store, writer: Writer, clock: Clock, state:
         agent_logs=str(settings.agent_logs),
         post_mortem_sweeps=settings.post_mortem_sweeps,
     )
-    sinks[AGENT_LOG] = registry.sinks[AGENT_LOG](root=settings.agent_logs)
+    sinks[AGENT_LOG] = registry.sinks["agent-log"](root=settings.agent_logs)
     sweeper = Sweeper(
         store,
         writer.call,
