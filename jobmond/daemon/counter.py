@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,18 @@ from jobmond.settings.clusters import SlurmCluster
 from jobmond.sweep.logs import log_text
 
 
-def desk_of(app: App, *, request_sweep: RequestSweep, wake: Any) -> Desk:
+async def nobody_sweeps(name: str | None, wait: bool) -> Sequence[Mapping[str, Any]]:
+    """What a desk without a daemon asks for sweeps."""
+    return ()
+
+
+def desk_of(
+    app: App,
+    *,
+    request_sweep: RequestSweep = nobody_sweeps,
+    wake: Callable[[], None] = lambda: None,
+    changed: Callable[[], None] = lambda: None,
+) -> Desk:
     """A desk that answers from `app`'s store; what a reload replaces is looked up anew."""
     counter = Counter(app)
     settings = app.parts.settings
@@ -41,6 +52,7 @@ def desk_of(app: App, *, request_sweep: RequestSweep, wake: Any) -> Desk:
         local_exit=counter.local_exit,
         rights=Rights.of(socket_group=settings.socket_group, admins=settings.admins),
         wake=wake,
+        changed=changed,
         recent=settings.recent,
         budget=SweepBudget(per_hour=settings.on_demand_per_hour, burst=settings.on_demand_burst),
     )
@@ -88,7 +100,7 @@ class Counter:
         ]
 
     async def local_exit(self, job: Job, end: LocalExit) -> None:
-        await asyncio.to_thread(_record, self._app.state / "runs", job, end)
+        await asyncio.to_thread(_record, self._app.runs, job, end)
 
 
 def _hosts(table: Any) -> tuple[str, ...]:
