@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import click
 import structlog
@@ -66,7 +67,8 @@ def program() -> None:
 @click.option("--socket", metavar="PATH", help="Where jobmonctl finds this daemon.")
 def run(config: str | None, socket: str | None) -> None:
     """Run the daemon; the first sweep begins at once."""
-    asyncio.run(start.serve(_loader(config), given_socket=socket, env=os.environ))
+    said = partial(click.echo, err=True)
+    asyncio.run(start.serve(_loader(config), given_socket=socket, env=os.environ, say=said))
 
 
 @program.command()

@@ -3,10 +3,9 @@
 import asyncio
 import json
 import os
-import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,8 +18,9 @@ import structlog
 from jobmond import __version__, registry
 from jobmond.analysis.classify import classified
 from jobmond.analysis.settle import Classify, Found
+from jobmond.analysis.visible import readable, visible
 from jobmond.backends._files import FileReader
-from jobmond.errors import StoreError
+from jobmond.errors import StoreError, TransportError
 from jobmond.model.job import Choices, Classified
 from jobmond.model.observation import Facts
 from jobmond.model.state import Kind
@@ -31,12 +31,16 @@ from jobmond.settings.clusters import LocalCluster, SlurmCluster
 from jobmond.store import Store, StoreLock
 from jobmond.store.engine import database_file
 from jobmond.store.filesystem import network_file_system
+from jobmond.store.launched import Keep, forget
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import AGENT_LOG, Terms
 from jobmond.sweep.deliver import deliver_all
 from jobmond.sweep.sweep import Result, Sweeper
 
 journal = structlog.get_logger("jobmond.app")
+
+SLURM_PROBE_S = 10.0
+_NOT_FOUND = 127  # what a shell says about a program that is not there
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -140,21 +144,43 @@ class App:
         tracked = await self.writer.call(self.store.watched_clusters)
         return [n for n, cluster in self.clusters.items() if cluster.discovers or n in tracked]
 
+    @property
+    def runs(self) -> Path:
+        """The folder in which `jobmonctl run` of this user leaves records and logs."""
+        return self.state / "runs"
+
+    def runs_since(self) -> datetime:
+        """How far back the end of a run that nobody announced is news; never so far that the
+        store may have known and forgotten it."""
+        return self.clock.now() - self._runs_keep().longest
+
+    def _runs_keep(self) -> Keep:
+        history = self.parts.settings.history_keep
+        return Keep() if history is None else Keep(longest=min(Keep().longest, history))
+
     async def expire(self) -> None:
         """Drop what is older than the configuration keeps."""
         settings = self.parts.settings
+        now = self.clock.now()
+        keep = self._runs_keep()
+        jobs = await self.writer.call(self.store.jobs, recent_since=now - keep.shortest)
+        wanted = {(job.native_id, job.birth) for job in jobs if job.birth is not None}
+        await asyncio.to_thread(forget, self.runs, wanted, keep=keep, now=now)
         await self.writer.call(
             self.store.expire,
-            self.clock.now(),
+            now,
             history_keep=settings.history_keep,
             events_keep=settings.events_keep,
             outbox_keep=settings.outbox_keep,
         )
 
-    async def replace(self, settings: Settings) -> None:
-        """Work with another configuration from the next sweep on."""
-        old = self.parts
-        self.parts = build(settings, self.store, self.writer, self.clock, self.state)
+    async def prepared(self, settings: Settings) -> Parts:
+        """The parts of another configuration; `ConfigError` where they cannot be made."""
+        return await build(settings, self.store, self.writer, self.clock, self.state)
+
+    async def replace(self, parts: Parts) -> None:
+        """Work with other parts from the next sweep on; no sweep may be in hand."""
+        old, self.parts = self.parts, parts
         for cluster in old.clusters.values():
             await cluster.close()
 
@@ -188,7 +214,7 @@ async def open_app(settings: Settings, default_state: Path, clock: Clock) -> App
     try:
         remote = database is not None and network_file_system(database.parent) is not None
         store = await writer.call(Store.open, settings.database.url, exclusive=remote)
-        parts = build(settings, store, writer, clock, state)
+        parts = await build(settings, store, writer, clock, state)
     except BaseException:
         writer.close()
         lock.release()
@@ -205,7 +231,9 @@ def _write_report(path: Path, document: Callable[[], Mapping[str, Any]]) -> None
     Path(name).replace(path)
 
 
-def build(settings: Settings, store: Store, writer: Writer, clock: Clock, state: Path) -> Parts:
+async def build(
+    settings: Settings, store: Store, writer: Writer, clock: Clock, state: Path
+) -> Parts:
     """The parts that `settings` describe."""
     rules = settings.classify_rules
 
@@ -221,7 +249,7 @@ def build(settings: Settings, store: Store, writer: Writer, clock: Clock, state:
         agent_logs=str(settings.agent_logs),
         post_mortem_sweeps=settings.post_mortem_sweeps,
     )
-    sinks[AGENT_LOG] = registry.sinks[AGENT_LOG](root=settings.agent_logs)
+    sinks[AGENT_LOG] = registry.sinks["agent-log"](root=settings.agent_logs)
     sweeper = Sweeper(
         store,
         writer.call,
@@ -231,15 +259,21 @@ def build(settings: Settings, store: Store, writer: Writer, clock: Clock, state:
         unknown_for=settings.lost_after,
         correct_for=settings.correction_window,
     )
-    return Parts(settings, clusters_of(settings, state), sinks, classify, sweeper)
+    jobs = await writer.call(store.jobs, recent_since=clock.now())
+    watched = frozenset(j.cluster for j in jobs if j.tracked and j.kind is Kind.SLURM)
+    clusters = await clusters_of(settings, state, watched)
+    return Parts(settings, clusters, sinks, classify, sweeper)
 
 
 def _rules(tables: Mapping[str, Mapping[str, Any]]) -> tuple[Rule, ...]:
     return tuple(registry.rules[name](**tables.get(name, {})) for name in registry.rules)
 
 
-def clusters_of(settings: Settings, state: Path) -> dict[str, Cluster]:
-    """One runtime a configured cluster of a kind that has a backend."""
+async def clusters_of(settings: Settings, state: Path, watched: Set[str]) -> dict[str, Cluster]:
+    """One runtime a configured cluster of a kind that has a backend.
+
+    `watched` are the clusters with tracked SLURM jobs.
+    """
     built = {}
     for name, table in settings.clusters.items():
         if isinstance(table, SlurmCluster):
@@ -249,10 +283,33 @@ def clusters_of(settings: Settings, state: Path) -> dict[str, Cluster]:
         elif isinstance(table, LocalCluster):
             here = registry.transports["local"]()
             kinds = {Kind.LOCAL: registry.backends["local"](here, runs=state / "runs")}
-            if table.slurm is True or (table.slurm == "auto" and shutil.which("squeue")):
+            # Jobs that are watched there already are not dropped because a program fails today.
+            if (
+                table.slurm is True
+                or (table.slurm == "auto" and name in watched)
+                or (table.slurm == "auto" and table.active and await slurm_here(here, name))
+            ):
                 kinds[Kind.SLURM] = _slurm(here, table, settings)
             built[name] = _cluster(name, table, settings, here, kinds)
     return built
+
+
+async def slurm_here(here: Transport, cluster: str) -> bool:
+    """Whether `squeue` is on PATH and finds its configuration; asks no controller."""
+    ask = b"command -v squeue >/dev/null || exit 127\nsqueue --version"
+    try:
+        answer = await here.run(ask, timeout_s=SLURM_PROBE_S, max_bytes=65536)
+    except TransportError:
+        return True  # no answer is not a no: sweeps will say what is wrong
+    if answer.exit_code not in (0, _NOT_FOUND):
+        said = visible(readable(answer.stderr).strip().rpartition("\n")[2])
+        journal.warning(
+            "squeue is installed and SLURM is not set up: only processes are watched",
+            cluster=cluster,
+            squeue=said,
+            remedy="set SLURM up, then reload; or set slurm = true",
+        )
+    return answer.exit_code == 0
 
 
 def _cluster(

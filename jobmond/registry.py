@@ -1,7 +1,8 @@
 """Name to factory: one file, one plugin.
 
-A plugin module is called like its plugin (`rl-collapse` lives in `rl_collapse.py`) and decorates
-its class or function with the registry of its kind. Only what is asked for is imported, because
+A plugin module is called like its plugin (`rl-collapse` lives in `rl_collapse.py`: hyphens in
+names, underscores in modules, nothing else) and decorates its class or function with the registry
+of its kind. Only what is asked for is imported, because
 some I/O libraries take seconds to load.
 """
 
@@ -25,8 +26,10 @@ class Registry(Generic[F]):
         """Decorator that registers a factory.
 
         Raises:
-            ValueError: the name is taken.
+            ValueError: the name is taken, or is one that no module can stand for.
         """
+        if name != _name(_module(name)):
+            raise ValueError(f"{self.kind} plugin {name!r}: write the name with hyphens")
 
         def register(factory: F) -> F:
             if name in self._factories:
@@ -42,10 +45,9 @@ class Registry(Generic[F]):
         return self._factories[name]
 
     def __iter__(self) -> Iterator[str]:
-        package = importlib.import_module(self._package)
-        for module in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
-            if not module.startswith("_"):
-                self._load(module)
+        for name in self.offered():
+            if name not in self._factories:
+                self._load(name)
         return iter(sorted(self._factories))
 
     def __contains__(self, name: object) -> bool:
@@ -59,17 +61,25 @@ class Registry(Generic[F]):
         """The names of all plugins, found without importing any."""
         package = importlib.import_module(self._package)
         modules = (m.name for m in pkgutil.iter_modules(package.__path__))
-        found = {m.replace("_", "-") for m in modules if not m.startswith("_")}
+        found = {_name(m) for m in modules if not m.startswith("_")}
         return tuple(sorted(found | self._factories.keys()))
 
     def _load(self, name: str) -> None:
-        module = f"{self._package}.{name.replace('-', '_')}"
+        module = f"{self._package}.{_module(name)}"
         try:
             importlib.import_module(module)
         except ModuleNotFoundError as missing:
             if missing.name != module:
                 raise
             raise KeyError(name) from None
+
+
+def _module(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def _name(module: str) -> str:
+    return module.replace("_", "-")
 
 
 rules: Registry[Any] = Registry("rule", "jobmond.rules")

@@ -118,6 +118,12 @@ class MemoryStore:
         self.rows.append(fresh)
         return Added(fresh, created=True)
 
+    def known(
+        self, cluster: str, kind: Kind, native_ids: Sequence[str]
+    ) -> set[tuple[str, str | None]]:
+        same = [j for j in self.rows if (j.cluster, j.kind) == (cluster, kind)]
+        return {(j.native_id, j.birth) for j in same if j.native_id in native_ids}
+
     def choose(self, job_id: int, choices: Choices, classified: Classified) -> None:
         self._swap(
             job_id,

@@ -32,6 +32,11 @@ class ApiServer:
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
 
+    @property
+    def path(self) -> Path:
+        """Where the socket is."""
+        return self._path
+
     async def start(self) -> None:
         """Answer from now on.
 

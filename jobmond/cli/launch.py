@@ -19,6 +19,7 @@ from jobmond.reports.choose import the_bucket
 from jobmond.reports.times import instant
 
 _NOT_FOUND, _NOT_RUNNABLE = 127, 126
+_NAME_CHARS, _COMMAND_CHARS = 256, 16_384  # what a daemon takes
 _ANNOUNCE_S = 3.0  # nobody waits longer for a daemon than for their own program
 
 
@@ -110,12 +111,17 @@ class _Run:
         return Record(
             pid=pid,
             birth=birth,
-            name=self._wish["name"] or Path(self._command[0]).name,
+            name=visible(self._wish["name"] or Path(self._command[0]).name)[:_NAME_CHARS],
             command=self._command,
             log=log,
             workdir=_workdir(),
             user=me(),
             started_at=started_at,
+            description=self._wish["description"],
+            labels=tuple(self._wish["labels"] or ()),
+            bucket=self._wish["bucket"],
+            type=self._wish["type"],
+            run=self._wish["run"],
         )
 
     def _keep(self, child: Child, record: Record | None) -> None:
@@ -141,9 +147,9 @@ class _Run:
             "birth": record.start_ticks,
             "boot_id": record.boot_id,
             "name": record.name,
-            "command": shlex.join(record.command),
+            "command": visible(shlex.join(record.command))[:_COMMAND_CHARS],
             "log": record.log,
-            "workdir": record.workdir,
+            "workdir": record.workdir if record.workdir.isprintable() else None,
             "user": record.user,
             "started_at": record.started_at,
         }

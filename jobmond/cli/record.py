@@ -2,7 +2,9 @@
 
 One JSON object a process, `pid-<pid>-<birth>.json` in the `runs` folder, replaced atomically:
 at the start without `exit_code`, `signal` and `ended_at`, at the end with them (the one of code
-and signal that does not apply is null). `birth` is `<boot id>:<start ticks>`.
+and signal that does not apply is null). `birth` is `<boot id>:<start ticks>`. What the person
+asked for (`description`, `labels`, `bucket`, `type`, `run`) is there for a daemon that starts
+later.
 """
 
 import contextlib
@@ -30,6 +32,11 @@ class Record:
     workdir: str
     user: str
     started_at: str
+    description: str | None = None
+    labels: tuple[str, ...] = ()
+    bucket: str | None = None
+    type: str | None = None
+    run: str | None = None
     exit_code: int | None = None
     signal: int | None = None
     ended_at: str | None = None

@@ -44,7 +44,7 @@ async def checks(loaded: Loaded, env: Mapping[str, str], *, offline: bool) -> li
     lines = [Line("configuration", True, str(loaded.path or "none, this host only"))]
     lines += storage(settings, state)
     lines += sinks(settings)
-    clusters = clusters_of(settings, state)
+    clusters = await clusters_of(settings, state, frozenset())
     try:
         lines += await asyncio.gather(
             *(

@@ -3,19 +3,19 @@
 import asyncio
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jobmond.analysis.instants import rfc3339
 from jobmond.app import App
-from jobmond.daemon.daemon import Daemon
 from jobmond.desk.aim import ClusterInfo
 from jobmond.desk.budget import SweepBudget
 from jobmond.desk.desk import Desk
 from jobmond.desk.peer import Rights
 from jobmond.desk.requests import LocalExit
 from jobmond.desk.shelf import Found
+from jobmond.desk.sweeps import RequestSweep
 from jobmond.errors import Refused
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.observation import Facts
@@ -23,7 +23,19 @@ from jobmond.settings.clusters import SlurmCluster
 from jobmond.sweep.logs import log_text
 
 
-def desk_of(app: App, daemon: Daemon) -> Desk:
+async def nobody_sweeps(name: str | None, wait: bool) -> Sequence[Mapping[str, Any]]:
+    """What a desk without a daemon asks for sweeps."""
+    return ()
+
+
+def desk_of(
+    app: App,
+    *,
+    request_sweep: RequestSweep = nobody_sweeps,
+    wake: Callable[[], None] = lambda: None,
+    changed: Callable[[], None] = lambda: None,
+    last_answer: Callable[[str], Mapping[str, Any] | None] = lambda name: None,
+) -> Desk:
     """A desk that answers from `app`'s store; what a reload replaces is looked up anew."""
     counter = Counter(app)
     settings = app.parts.settings
@@ -34,14 +46,15 @@ def desk_of(app: App, daemon: Daemon) -> Desk:
         clusters=counter.clusters,
         classify=counter.classify,
         validate_id=counter.validate_id,
-        request_sweep=daemon.request,
-        last_answer=daemon.last_answer,
+        request_sweep=request_sweep,
         read_log=counter.read_log,
         discovered=counter.discovered,
         daemon_info=app.daemon_info,
         local_exit=counter.local_exit,
         rights=Rights.of(socket_group=settings.socket_group, admins=settings.admins),
-        wake=daemon.wake,
+        wake=wake,
+        changed=changed,
+        last_answer=last_answer,
         recent=settings.recent,
         budget=SweepBudget(per_hour=settings.on_demand_per_hour, burst=settings.on_demand_burst),
     )
@@ -89,7 +102,7 @@ class Counter:
         ]
 
     async def local_exit(self, job: Job, end: LocalExit) -> None:
-        await asyncio.to_thread(_record, self._app.state / "runs", job, end)
+        await asyncio.to_thread(_record, self._app.runs, job, end)
 
 
 def _hosts(table: Any) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -27,10 +27,15 @@ class Server(Protocol):
     async def stop(self) -> None: ...
 
 
+async def _nothing() -> None:
+    """Where nobody leaves anything to be picked up."""
+
+
 class Daemon:
     """One run of the daemon, from start to SIGTERM.
 
-    `reload` reads the configuration again and raises what is wrong with it.
+    `reload` reads the configuration again and raises what is wrong with it. `pick_up` tracks what
+    was left to be found, `idle` is called at a start with nothing to watch.
     """
 
     def __init__(self, app: App, *, reload: Callable[[], Settings], seed: str) -> None:
@@ -39,6 +44,9 @@ class Daemon:
         self._stop = asyncio.Event()
         self._background: set[asyncio.Task[Any]] = set()
         self._expired_at: datetime | None = None
+        self._report_owed = False
+        self.idle: Callable[[], object] = lambda: None
+        self.pick_up: Callable[[], Coroutine[Any, Any, None]] = _nothing
         self.lanes = Lanes(self._sweep)
         settings = app.parts.settings
         self.bell = Bell(
@@ -62,7 +70,10 @@ class Daemon:
         await server.start()
         self.bell.start()
         await self.app.deliver()  # what a crash left in the outbox
+        await self.pick_up()
         await self.app.report()
+        if not await self.app.watched():
+            self.idle()
         self._rung("start")
         try:
             await self._stop.wait()
@@ -81,6 +92,19 @@ class Daemon:
     def wake(self) -> None:
         """There is something to watch: tick from now on."""
         self.bell.wake()
+
+    def changed(self) -> None:
+        """A person changed what is tracked or how it is called: write the report anew, once for
+        all changes that came meanwhile, and fall asleep where nothing is left to watch."""
+        if not self._report_owed:
+            self._report_owed = True
+            self._spawn(self._report())
+
+    async def _report(self) -> None:
+        if not await self.app.watched():
+            self.bell.sleep()
+        self._report_owed = False  # what changes from here on is not in this report
+        await self.app.report()
 
     async def request(self, name: str | None, wait: bool) -> Sequence[Mapping[str, Any]]:
         """A sweep of one cluster (asked by name) or of all; rows of the interface."""
@@ -132,6 +156,7 @@ class Daemon:
     def _watch(self) -> None:
         """Every few seconds: deliveries whose time has come, and old rows once in a while."""
         self._spawn(self.app.deliver())
+        self._spawn(self.pick_up())
         now = self.app.clock.now()
         if self._expired_at is None or abs(now - self._expired_at) > EXPIRE_EVERY:
             self._expired_at = now
@@ -143,8 +168,9 @@ class Daemon:
     async def _reload_now(self) -> None:
         try:
             settings = await asyncio.to_thread(self._reload)
+            parts = await self.app.prepared(settings)
             await self.lanes.settle()
-            await self.app.replace(settings)
+            await self.app.replace(parts)
         except JobmondError as wrong:
             journal.error("configuration not taken, the last good one stays", error=str(wrong))
             return
@@ -152,7 +178,7 @@ class Daemon:
         journal.info("configuration read again")
         self._rung("reload")
 
-    def _spawn(self, work: Any) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._keep(asyncio.create_task(work))
 
     def _keep(self, task: "asyncio.Task[Any]") -> None:

@@ -18,6 +18,9 @@ class _Lane:
     waiting_asked: bool = False
     last: Result | None = None
 
+    def unfinished(self) -> "Iterable[asyncio.Task[Result]]":
+        return (task for task in (self.running, self.waiting) if task and not task.done())
+
 
 @dataclass(slots=True)
 class Lanes:
@@ -50,9 +53,7 @@ class Lanes:
         lane = self._lanes.get(cluster)
         return lane.last if lane else None
 
-    async def settle(self, clusters: Iterable[str] | None = None) -> None:
-        """Wait for every sweep in hand and waiting to end."""
-        lanes = self._lanes.values() if clusters is None else map(self._lanes.get, clusters)
-        tasks = [t for lane in lanes if lane for t in (lane.running, lane.waiting) if t]
-        if tasks:
+    async def settle(self) -> None:
+        """Wait until no sweep is in hand or waiting."""
+        while tasks := [t for lane in self._lanes.values() for t in lane.unfinished()]:
             await asyncio.wait(tasks)

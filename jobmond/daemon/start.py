@@ -1,8 +1,12 @@
 """From the command line to a running daemon, or to one sweep without one."""
 
 import asyncio
+import shlex
+import shutil
 import socket
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import structlog
 
@@ -11,6 +15,7 @@ from jobmond.app import open_app
 from jobmond.clock import SystemClock
 from jobmond.daemon.counter import desk_of
 from jobmond.daemon.daemon import Daemon
+from jobmond.daemon.pickup import Pickup
 from jobmond.desk.peer import group_id
 from jobmond.errors import ConfigError
 from jobmond.settings import Loaded
@@ -21,9 +26,13 @@ journal = structlog.get_logger("jobmond")
 
 
 async def serve(
-    load: Callable[[], Loaded], *, given_socket: str | None, env: Mapping[str, str]
+    load: Callable[[], Loaded],
+    *,
+    given_socket: str | None,
+    env: Mapping[str, str],
+    say: Callable[[str], object] = lambda line: None,
 ) -> None:
-    """Run the daemon until it is told to stop.
+    """Run the daemon until it is told to stop. `say` shows a person a line.
 
     Raises:
         JobmondError: it cannot start; one line says why.
@@ -32,13 +41,35 @@ async def serve(
     app = await open_app(loaded.settings, state_directory(env), SystemClock())
     try:
         daemon = Daemon(app, reload=lambda: load().settings, seed=socket.gethostname())
-        desk = desk_of(app, daemon)
+        desk = desk_of(
+            app,
+            request_sweep=daemon.request,
+            wake=daemon.wake,
+            changed=daemon.changed,
+            last_answer=daemon.last_answer,
+        )
+        daemon.pick_up = Pickup(desk, app.runs, app.runs_since).look
+        daemon.idle = lambda: [say(line) for line in first_steps(sys.argv[0], given_socket)]
         app.next_sweep_at = lambda: daemon.bell.next_at
         app.on_commit = desk.notify
         server = _server(desk, loaded, given_socket, env)
         await daemon.run(server, before_end=desk.close)
     finally:
         await app.close()
+
+
+def first_steps(program: str, given_socket: str | None) -> tuple[str, str]:
+    """What to type next where nothing is tracked, by somebody who started `program`."""
+    beside = Path(program).with_name("jobmonctl")
+    if shutil.which("jobmonctl") is None and beside.exists():
+        client = shlex.quote(str(beside))
+    else:
+        client = "jobmonctl"
+    to = f" --socket {shlex.quote(given_socket)}" if given_socket else ""
+    return (
+        f"Nothing is tracked yet. In another terminal:  {client} run{to} -- CMD",
+        f"and then, to see how it is doing:             {client} status{to}",
+    )
 
 
 class _Server:
@@ -58,6 +89,7 @@ class _Server:
                     raise
                 continue
             self._running = server
+            journal.info("ready", socket=str(server.path))
             return
 
     async def stop(self) -> None:
@@ -83,6 +115,7 @@ async def sweep_once(load: Callable[[], Loaded], env: Mapping[str, str]) -> list
     app = await open_app(loaded.settings, state_directory(env), SystemClock())
     try:
         await app.deliver()
+        await Pickup(desk_of(app), app.runs, app.runs_since).look()
         done = await asyncio.gather(*(app.sweep(name) for name in app.clusters))
         await app.expire()
         return list(done)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from jobmond.analysis.mask import mask
 from jobmond.desk import look, track
 from jobmond.desk.aim import ClusterInfo, ValidateId, aim, cluster_named
 from jobmond.desk.answers import Whole, event_row, followup_row, found_row, in_full, with_unasked
@@ -48,6 +49,7 @@ class Desk:
     `{"path", "status", "text", "offset", "next", "size"}`, masked. `local_exit` takes how an
     announced process ended. `last_answer(name)` is what `request_sweep` last answered for a cluster
     in this run of the daemon. `wake` tells the schedule that there may be something to watch.
+    `changed` is called after something that `status` shows was changed by a person.
     `recent` is how long a job that ended stays in `status`. Every method wants the peer, and
     raises `NotYours` where that user may not.
     """
@@ -66,6 +68,7 @@ class Desk:
     local_exit: Callable[[Job, LocalExit], Awaitable[None]] | None = None
     last_answer: Callable[[str], Mapping[str, Any] | None] = lambda name: None
     wake: Callable[[], None] = lambda: None
+    changed: Callable[[], None] = lambda: None
     recent: timedelta = timedelta(hours=24)
     budget: SweepBudget = field(default_factory=SweepBudget)
     _bell: Bell = field(default_factory=Bell, init=False)
@@ -152,12 +155,14 @@ class Desk:
         """Change labels, bucket, run, name, description; the job as it is then."""
         asker = await self._asker(peer)
         job = await self.call(track.change, self.store, word, wish, self.classify, asker)
+        self.changed()
         return self._in_full(await self.call(look.whole_of, self.store, job))
 
     async def remove(self, word: str, peer: Peer) -> Row:
         """Stop tracking; the job itself is never touched."""
         asker = await self._asker(peer)
         job = await self.call(track.drop, self.store, word, asker)
+        self.changed()
         return {"ref": job.ref}
 
     async def discover(self, peer: Peer) -> list[Row]:
@@ -202,27 +207,35 @@ class Desk:
     async def announce(self, start: LocalStart, peer: Peer) -> Row:
         """Track a process of this host that the peer has started."""
         asker = await self._asker(peer)
-        wish, note = start.wish, None
-        if wish.log_path is not None and not self.rights.over_all(peer):
-            wish, note = replace(wish, log_path=None), "its log is not read: you are no admin"
-        subject = Subject(
-            cluster=self._local_cluster(),
-            kind=Kind.LOCAL,
-            native_id=f"pid-{start.pid}",
-            birth=f"{start.boot_id}:{start.start_ticks}",
-            facts=Facts(
-                name=wish.name,
-                user=asker.user,
-                workdir=start.workdir,
-                command=start.command,
-                submitted_at=start.started_at,
-                started_at=start.started_at,
-            ),
-            submitted_at=start.started_at,
-        )
-        added = await self._track(subject, wish, asker)
+        added, note = await self._started(start, asker)
         await self._swept_soon([added.job.ref])
         return {"ref": added.job.ref, "created": added.created, "note": note}
+
+    async def take_up(self, starts: Sequence[LocalStart], peer: Peer) -> list[Row]:
+        """Track processes whose start was written down while nobody listened.
+
+        One that is known already, even if somebody stopped tracking it, is left as it is. A row
+        for each of the others: its ref, or why it cannot be tracked now.
+        """
+        asker = await self._asker(peer)
+        try:
+            cluster = self._local_cluster()
+        except Refused:
+            return []
+        ids = [start.native_id for start in starts]
+        known = await self.call(self.store.known, cluster, Kind.LOCAL, ids)
+        rows: list[Row] = []
+        for start in starts:
+            if (start.native_id, start.birth) in known:
+                continue
+            try:
+                added, _ = await self._started(start, asker)
+            except JobmondError as refusal:
+                rows.append({"ref": f"{cluster}/{start.native_id}", "error": str(refusal)})
+            else:
+                rows.append({"ref": added.job.ref, "error": None})
+        await self._swept_soon(row["ref"] for row in rows if row["error"] is None)
+        return rows
 
     async def local_ended(self, request: LocalExit, peer: Peer) -> Row:
         """How an announced process ended, as the program that started it saw it."""
@@ -283,6 +296,28 @@ class Desk:
     async def _track(self, subject: Subject, wish: Wish, asker: Asker) -> Added:
         return await self.call(track.track, self.store, subject, wish, self.classify, asker)
 
+    async def _started(self, start: LocalStart, asker: Asker) -> tuple[Added, str | None]:
+        wish, note = start.wish, None
+        if wish.log_path is not None and not self.rights.over_all(asker.peer):
+            wish, note = replace(wish, log_path=None), "its log is not read: you are no admin"
+        command = None if start.command is None else mask(start.command)
+        subject = Subject(
+            cluster=self._local_cluster(),
+            kind=Kind.LOCAL,
+            native_id=start.native_id,
+            birth=start.birth,
+            facts=Facts(
+                name=wish.name,
+                user=asker.user,
+                workdir=start.workdir,
+                command=command,
+                submitted_at=start.started_at,
+                started_at=start.started_at,
+            ),
+            submitted_at=start.started_at,
+        )
+        return await self._track(subject, wish, asker), note
+
     async def _unregistered(self) -> list[Found]:
         now = self.clock.now()
         jobs = await self.call(self.store.jobs, recent_since=now)
@@ -293,6 +328,7 @@ class Desk:
         names = {ref.partition("/")[0] for ref in refs}
         if names and not self._bell.closed:
             self.wake()
+            self.changed()
             await self._sweeps().after_adding(names)
 
     def _sweeps(self) -> SweepAsks:

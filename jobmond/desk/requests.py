@@ -153,6 +153,14 @@ class LocalStart:
     started_at: datetime | None = None
     wish: Wish = Wish()
 
+    @property
+    def native_id(self) -> str:
+        return f"pid-{self.pid}"
+
+    @property
+    def birth(self) -> str:
+        return f"{self.boot_id}:{self.start_ticks}"
+
     @classmethod
     def read(cls, body: object) -> "LocalStart":
         form: dict[str, Field] = {

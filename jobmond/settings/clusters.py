@@ -130,7 +130,8 @@ class LocalCluster(_Scheduler):
     kind: Literal["local"]
     """`local`."""
     slurm: Literal["auto"] | bool = "auto"
-    """Ask this host's SLURM too; `auto` does where `squeue` is on PATH."""
+    """Ask this host's SLURM too; `auto` does where `squeue` is on PATH and finds its
+    configuration."""
 
 
 AnyCluster = Annotated[

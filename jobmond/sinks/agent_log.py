@@ -19,7 +19,7 @@ _INDEX = "INDEX.md"
 _HEAD_BYTES = 16 * 1024  # front matter is far shorter
 
 
-@sinks.plugin("agent_log")
+@sinks.plugin("agent-log")
 class AgentLogSink:
     """Makes entries stand: `<folder>/YYYY-MM-DD/<cluster>-<id>-<name>.md`.
 

@@ -20,7 +20,8 @@ class Cluster:
     """A configured cluster with everything needed to ask it.
 
     `backends` maps kinds to the source that answers for them; `logs` reads all their logs in one
-    script. `budget_s` bounds one sweep, `tail_bytes` what an ended job's log may cost. `discover` tracks what nobody registered.
+    script. `budget_s` bounds one sweep, `tail_bytes` what an ended job's log may cost. `discover`
+    tracks what nobody registered.
     """
 
     name: str

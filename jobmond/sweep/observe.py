@@ -1,7 +1,7 @@
 """Asking one cluster: one poll a kind, then one script for all logs."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from jobmond.analysis.settle import Found, Move
@@ -66,13 +66,17 @@ async def ask(
 
 
 def _ask(job: Job) -> Ask:
+    # A log that a person named is the one to read, whatever the source calls the job's output.
+    facts = job.facts
+    if job.choices.log_path:
+        facts = replace(facts, log_path=job.choices.log_path)
     return Ask(
         native_id=job.native_id,
         birth=job.birth,
         added_at=job.added_at,
         submitted_at=job.facts.submitted_at,
         state=job.state if job.first_seen_at else None,
-        facts=job.facts,
+        facts=facts,
     )
 
 

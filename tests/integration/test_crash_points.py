@@ -131,7 +131,7 @@ class Process:
             sinks = {
                 "news": Sinking(self.fate, registry.sinks["file"](path=self.folder / "news.jsonl")),
                 AGENT_LOG: Sinking(
-                    self.fate, registry.sinks[AGENT_LOG](root=self.folder / "agent_logs")
+                    self.fate, registry.sinks["agent-log"](root=self.folder / "agent_logs")
                 ),
             }
             far = Far(self.fate, self.truth)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.live
 
 
 def test_a_connection_that_is_cut_in_the_middle_of_an_answer(make_scene: MakeScene) -> None:
-    scene = make_scene(command_timeout="60s", sweep_budget="120s")
+    scene = make_scene(sweep_budget="120s")
     lab, product = scene.lab, scene.product
     # Half an answer, looking whole up to where it stops.
     lab.fault(scene.user, "squeue", '/usr/bin/squeue "$@" | head -n 1; sleep 60')

@@ -65,7 +65,7 @@ def test_a_key_that_is_no_longer_accepted_waits_for_a_person(make_scene: MakeSce
 
 
 def test_two_sessions_a_connection_are_enough(make_scene: MakeScene) -> None:
-    scene = make_scene(command_timeout="60s", sweep_budget="120s")
+    scene = make_scene(sweep_budget="120s")
     lab, product = scene.lab, scene.product
     lab.restart_sshd(max_sessions=2)
     try:

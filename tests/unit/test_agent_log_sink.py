@@ -30,7 +30,7 @@ def an_entry(ref: str, *, birth: str = "1", name: str = "train", ended: str = "1
 
 
 async def test_an_entry_is_written_privately_in_the_folder_of_its_day(tmp_path: Path) -> None:
-    sink = sinks["agent_log"](root=tmp_path / "agent_logs")
+    sink = sinks["agent-log"](root=tmp_path / "agent_logs")
     await sink.send([owed(f"{DAY}/leonardo-4711-train.md", an_entry("leonardo/4711"))])
     path = tmp_path / "agent_logs" / DAY / "leonardo-4711-train.md"
     assert path.read_text() == an_entry("leonardo/4711")

@@ -76,6 +76,15 @@ def test_output_passes_through_and_is_kept(start, tmp_path):
     assert log.stat().st_mode & 0o777 == 0o600
 
 
+def test_what_was_asked_for_is_written_down_too(start, tmp_path):
+    asked = ["--label", "a", "--label", "b", "--bucket", "rl", "--run", "r", "--type", "t"]
+    start(*asked, "--description", "why", "--", "true").communicate()
+    _, record = record_in(tmp_path)
+    assert record["labels"] == ["a", "b"]
+    assert (record["bucket"], record["run"], record["type"]) == ("rl", "r", "t")
+    assert record["description"] == "why"
+
+
 def test_what_is_written_down(start, tmp_path):
     process = start("--name", "pretokenise", "--", "sh", "-c", "echo $$", cwd=tmp_path)
     out, _ = process.communicate()
@@ -83,7 +92,7 @@ def test_what_is_written_down(start, tmp_path):
     pid = int(out)
     assert list(record) == [
         "pid", "birth", "name", "command", "log", "workdir", "user", "started_at",
-        "exit_code", "signal", "ended_at",
+        "description", "labels", "bucket", "type", "run", "exit_code", "signal", "ended_at",
     ]  # fmt: skip
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert record["pid"] == pid

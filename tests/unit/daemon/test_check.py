@@ -42,7 +42,11 @@ async def _checked(
     source: Any = Source(answer)
     logs: Any = object()
     cluster = Cluster("leonardo", "slurm", {Kind.SLURM: source}, logs, ())
-    monkeypatch.setattr(check, "clusters_of", lambda settings, state: {"leonardo": cluster})
+
+    async def clusters_of(settings: Settings, state: Path, watched: object) -> dict[str, Cluster]:
+        return {"leonardo": cluster}
+
+    monkeypatch.setattr(check, "clusters_of", clusters_of)
     settings = _settings(
         tmp_path,
         clusters={

@@ -214,6 +214,28 @@ async def test_an_exit_of_something_that_is_no_process():
     assert scene.exits == []
 
 
+async def test_whoever_shows_the_state_hears_of_every_change():
+    scene = Scene(clusters=[LEONARDO, BARE_LOCAL])
+    heard = []
+    desk = scene.desk(changed=lambda: heard.append(len(heard)))
+    await desk.add(AddRequest(("4711",)), ME)
+    await desk.change("4711", Wish(run="r"), ME)
+    await desk.announce(START, ME)
+    await desk.remove("4711", ME)
+    assert len(heard) == 4
+    await desk.status(ME)
+    with pytest.raises(UnknownJob):
+        await desk.remove("nobody", ME)
+    assert len(heard) == 4
+
+
+async def test_a_secret_on_a_command_line_is_not_kept():
+    scene = Scene(clusters=[BARE_LOCAL])
+    start = replace(START, command="train --api-key hunter2hunter2")
+    await scene.desk().announce(start, ME)
+    assert "hunter2" not in scene.store.rows[0].facts.command
+
+
 async def test_strangers_get_nothing_at_all():
     desk = Scene(rights=Rights(daemon_uid=DAEMON)).desk()
     for attempt in (
@@ -231,6 +253,7 @@ async def test_strangers_get_nothing_at_all():
         desk.followups(BOB, every=True),
         desk.close_followup(1, CloseRequest(), BOB),
         desk.announce(START, BOB),
+        desk.take_up([START], BOB),
         desk.local_ended(LocalExit("x", 0, None, NOW), BOB),
     ):
         with pytest.raises(NotYours):
