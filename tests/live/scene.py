@@ -12,7 +12,6 @@ from tests.live.product import MakeProduct, Product, doubled
 # What hangs must be given up soon: three sweeps of each fault are waited for.
 HASTY: dict[str, Any] = {
     "connect_timeout": "3s",
-    "command_timeout": "4s",
     "keepalive": "2s",
     "sweep_budget": "15s",
 }
