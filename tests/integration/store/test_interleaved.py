@@ -4,6 +4,7 @@ A commit that broke a constraint would break it again at every sweep, and the cl
 blind from then on.
 """
 
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -129,17 +130,16 @@ def everything(store: Store) -> dict[int, Job]:
 @settings(max_examples=80, deadline=None)
 @given(rounds)
 def test_any_order_of_sweeps_and_people(steps):
-    store = Store.open("sqlite://")
-    for number, (people, seen) in enumerate(steps):
-        past = store.snapshot("leo", correct_since=T)
-        loaded = everything(store)
-        for what, native_id, more in people:
-            act(store, what, native_id, more)
-        before = everything(store)
-        health = ClusterHealth("leo", "slurm", True, "ok", since=T)
-        store.commit(SweepCommit("leo", T, T, health, changes(past, seen)))
-        check(loaded, before, everything(store), f"round {number}")
-    store.close()
+    with closing(Store.open("sqlite://")) as store:
+        for number, (people, seen) in enumerate(steps):
+            past = store.snapshot("leo", correct_since=T)
+            loaded = everything(store)
+            for what, native_id, more in people:
+                act(store, what, native_id, more)
+            before = everything(store)
+            health = ClusterHealth("leo", "slurm", True, "ok", since=T)
+            store.commit(SweepCommit("leo", T, T, health, changes(past, seen)))
+            check(loaded, before, everything(store), f"round {number}")
 
 
 def check(
