@@ -88,7 +88,9 @@ class Desk:
         now = self.clock.now()
         seen = await self.call(look.overview, self.store, now - self.recent, now)
         clusters = with_unasked(seen.healths, self.clusters(), now)
-        return status_document(seen.jobs, clusters, daemon=self.daemon_info(), now=now)
+        daemon = self.daemon_info()
+        # Thousands of jobs take longer than the event loop may be held up.
+        return await asyncio.to_thread(status_document, seen.jobs, clusters, daemon=daemon, now=now)
 
     async def show(self, word: str, peer: Peer) -> Row:
         """One job in full."""
