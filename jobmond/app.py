@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import socket
 import tempfile
 from collections.abc import Callable, Mapping, Set
@@ -261,7 +262,7 @@ async def build(
     )
     jobs = await writer.call(store.jobs, recent_since=clock.now())
     watched = frozenset(j.cluster for j in jobs if j.tracked and j.kind is Kind.SLURM)
-    clusters = await _clusters(settings, state, watched)
+    clusters = await clusters_of(settings, state, watched)
     return Parts(settings, clusters, sinks, classify, sweeper)
 
 
@@ -269,7 +270,7 @@ def _rules(tables: Mapping[str, Mapping[str, Any]]) -> tuple[Rule, ...]:
     return tuple(registry.rules[name](**tables.get(name, {})) for name in registry.rules)
 
 
-async def _clusters(settings: Settings, state: Path, watched: Set[str]) -> dict[str, Cluster]:
+async def clusters_of(settings: Settings, state: Path, watched: Set[str]) -> dict[str, Cluster]:
     """One runtime a configured cluster of a kind that has a backend.
 
     `watched` are the clusters with tracked SLURM jobs.
@@ -287,18 +288,23 @@ async def _clusters(settings: Settings, state: Path, watched: Set[str]) -> dict[
             if (
                 table.slurm is True
                 or (table.slurm == "auto" and name in watched)
-                or (table.slurm == "auto" and table.active and await slurm_here(here, name))
+                or (
+                    table.slurm == "auto"
+                    and table.active
+                    and await slurm_here(here, name, table.bin_dir)
+                )
             ):
                 kinds[Kind.SLURM] = _slurm(here, table, settings)
             built[name] = _cluster(name, table, settings, here, kinds)
     return built
 
 
-async def slurm_here(here: Transport, cluster: str) -> bool:
-    """Whether `squeue` is on PATH and finds its configuration; asks no controller."""
-    ask = b"command -v squeue >/dev/null || exit 127\nsqueue --version"
+async def slurm_here(here: Transport, cluster: str, bin_dir: str | None = None) -> bool:
+    """Whether there is a `squeue` that finds its configuration; asks no controller."""
+    path = f"PATH={shlex.quote(bin_dir)}:$PATH\n" if bin_dir else ""
+    ask = f"{path}command -v squeue >/dev/null || exit {_NOT_FOUND}\nsqueue --version"
     try:
-        answer = await here.run(ask, timeout_s=SLURM_PROBE_S, max_bytes=65536)
+        answer = await here.run(ask.encode(), timeout_s=SLURM_PROBE_S, max_bytes=65536)
     except TransportError:
         return True  # no answer is not a no: sweeps will say what is wrong
     if answer.exit_code not in (0, _NOT_FOUND):
@@ -329,6 +335,7 @@ def _cluster(
         discover=table.discover,
         notes=table.notes,
         budget_s=table.sweep_budget.total_seconds(),
+        tail_bytes=table.log_tail_bytes,
         backoff=settings.backoff_min,
         backoff_max=settings.backoff_max,
     )
@@ -360,6 +367,8 @@ def _slurm(transport: Transport, table: SlurmCluster | LocalCluster, settings: S
         unknown_after_s=settings.lost_after.total_seconds(),
         max_scontrol=table.max_scontrol,
         max_bytes=table.max_answer_bytes,
+        bin_dir=table.bin_dir,
         discover=table.discover,
+        offload=asyncio.to_thread,
     )
     return cast(Backend, made)

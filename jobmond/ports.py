@@ -1,13 +1,15 @@
 """What the inside asks of the outside."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from jobmond.model.job import Job
 from jobmond.model.observation import Ask, LogAsk, LogTail, Poll, Reading
 from jobmond.model.outcome import Delivery, Signal
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -50,6 +52,17 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class Offload(Protocol):
+    """Runs a pure computation where it does not hold up the event loop."""
+
+    async def __call__(self, compute: Callable[[], T], /) -> T: ...
+
+
+async def inline(compute: Callable[[], T], /) -> T:
+    """The offload of a caller who can wait."""
+    return compute()
 
 
 class LogSource(Protocol):

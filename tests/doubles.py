@@ -59,9 +59,9 @@ class ShellTransport:
 
 QUEUE_KEYS = "iFKATrEVSeMlNPauZokj"
 ACCOUNT_KEYS = (
-    "JobID JobIDRaw State ExitCode Submit Start End ElapsedRaw TimelimitRaw NodeList User "
-    "Partition Account WorkDir JobName SubmitLine"
-).split()
+    "JobID", "JobIDRaw", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw",
+    "TimelimitRaw", "NodeList", "User", "Partition", "Account", "WorkDir", "JobName", "SubmitLine",
+)  # fmt: skip
 
 
 def queued(job: str, word: str, **fields: object) -> dict[str, bytes]:
@@ -106,7 +106,7 @@ def record(job: str, word: str, **fields: object) -> bytes:
         "MCS_label": "N/A", "JobState": word, "Reason": "None", "Dependency": "(null)",
         "Restarts": 0, "ExitCode": "0:0", "RunTime": "00:01:00", "TimeLimit": "00:10:00",
         "SubmitTime": 1000000, "StartTime": 1000010, "EndTime": 1000610, "Partition": "batch",
-        "NodeList": "n1", "Command": "(null)", "WorkDir": "/home/alice",
+        "NodeList": "n1", "Command": "(null)", "WorkDir": "/home/alice", "Comment": "",
         "StdErr": f"/home/alice/slurm-{job}.out", "StdIn": "/dev/null",
         "StdOut": f"/home/alice/slurm-{job}.out", "Power": "",
     }  # fmt: skip

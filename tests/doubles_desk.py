@@ -11,8 +11,8 @@ from jobmond.desk.peer import Peer, Rights
 from jobmond.desk.requests import LocalExit
 from jobmond.desk.shelf import Found
 from jobmond.model.job import Choices, Classified, Job
-from jobmond.model.observation import Facts
-from jobmond.model.state import Bucket, Kind
+from jobmond.model.observation import Facts, Seen
+from jobmond.model.state import Bucket, Kind, State
 from tests.doubles_store import FixedClock, MemoryStore
 
 LEONARDO = ClusterInfo("leonardo", "slurm", (Kind.SLURM,))
@@ -20,6 +20,11 @@ JURECA = ClusterInfo("jureca", "slurm", (Kind.SLURM,))
 LOCAL = ClusterInfo("local", "local", (Kind.LOCAL, Kind.SLURM))
 BARE_LOCAL = ClusterInfo("local", "local", (Kind.LOCAL,))
 
+BOOT = "0b9c6a3e-2f2e-4c55-9e0a-5b1b3f1f6c11"
+DAEMON = 500
+SHARED = Rights(daemon_uid=DAEMON, socket_gid=50)
+ALICE = Peer(1000, 1000, 7, frozenset({50}))
+BOB = Peer(1001, 1001, 8, frozenset({50}))
 ME = Peer(uid=os.geteuid(), gid=os.getegid(), pid=1)
 
 
@@ -91,3 +96,7 @@ class Scene:
             "wake": self.wake,
         }
         return Desk(**{**plain, **over})
+
+
+def seen(**facts: Any) -> Seen:
+    return Seen(State.RUNNING, "RUNNING", "1764434999", Facts(**facts), "squeue")

@@ -43,6 +43,10 @@ def news(key: str, ref: str = "leonardo/4711") -> News:
     return News(key, NOW, "transition", Severity.ALARM, ref.partition("/")[0], ref, payload)
 
 
+def owed(**over: Any) -> Followup:
+    return replace(Followup(3, "kill-verdict", "leonardo/4711", "kill it?", NOW), **over)
+
+
 def health(name: str, **over: Any) -> ClusterHealth:
     plain: dict[str, Any] = {"kind": "slurm", "active": True, "status": "ok", "since": NOW}
     return ClusterHealth(name=name, **{**plain, **over})

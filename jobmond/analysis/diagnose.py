@@ -55,7 +55,8 @@ def diagnose(
 ) -> Diagnosis:
     """The cause of a job that ended in `state`, as far as it is proved; else `unknown`.
 
-    `scan` is None where no log could be read. The summary always ends with what was looked at.
+    `scan` is None where no log could be read. Where nothing is proved the summary says what was
+    looked at.
     """
     evidence = _Evidence(scan, state, exit_code, signal)
     found = next((f for f in (ask(evidence) for ask in _CHAIN) if f), None)
@@ -65,7 +66,8 @@ def diagnose(
     quote = found.quote
     return Diagnosis(
         cause=found.cause,
-        summary=f"{clipped(found.said, _SAID_CHARS)}. {looked}",
+        summary=clipped(found.said, _SAID_CHARS)
+        + (f". {looked}" if found.cause == "unknown" else ""),
         line=quote.line if quote else None,
         first_line=quote.first_line if quote else None,
         offset=quote.offset if quote else None,

@@ -212,7 +212,9 @@ def transition_key(job: Job) -> str:
 
 
 def _label(job: Job) -> str:
-    return f"{job.ref} {visible(job.name)}"
+    # In brackets: of a job called `password` or `secret` a colon right after the name would make
+    # the state look like a secret, and whoever masks the line would take it out.
+    return f"{job.ref} ({visible(job.name)})"
 
 
 def _cause(job: Job) -> str:

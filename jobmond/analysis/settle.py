@@ -50,7 +50,7 @@ def settled(
     found: Sequence[Found],
     *,
     adopt: bool,
-    adopt_since: datetime | None,
+    adopt_ended: bool,
     lives: Mapping[str, int],
     classify: Classify,
     now: datetime,
@@ -59,8 +59,8 @@ def settled(
     """What became of every job.
 
     `jobs` are those asked about (others, such as ended ones whose log is still wanted, come back
-    unmoved). `adopt` tracks what was found: everything alive, and what ended since `adopt_since`.
-    `lives` maps run name to its highest life so far.
+    unmoved). `adopt` tracks what was found: everything alive and, with `adopt_ended`, what has
+    ended. `lives` maps run name to its highest life so far.
     """
     moves: list[Move] = []
     owners = asked_about(jobs)
@@ -74,7 +74,7 @@ def settled(
     if adopt:
         asked = {(job.kind, job.native_id) for job in jobs}
         moves.extend(
-            _first_sight(one, cluster, classify, now) for one in _adopted(found, asked, adopt_since)
+            _first_sight(one, cluster, classify, now) for one in _adopted(found, asked, adopt_ended)
         )
         found = ()
     moves = [_numbered(m, counter) for m in moves]
@@ -124,13 +124,11 @@ def _placed(job: Job, classify: Classify) -> Job:
 
 
 def _adopted(
-    found: Sequence[Found], asked: set[tuple[Kind, str]], since: datetime | None
+    found: Sequence[Found], asked: set[tuple[Kind, str]], ended_too: bool
 ) -> Iterable[Found]:
-    """What was found and is to be tracked: everything alive, and what ended since `since`."""
+    """What was found and is to be tracked."""
     for one in found:
-        ended_at = one.seen.facts.ended_at
-        missed = since is not None and ended_at is not None and ended_at >= since
-        if (one.kind, one.native_id) not in asked and (missed or one.seen.state not in TERMINAL):
+        if (one.kind, one.native_id) not in asked and (ended_too or one.seen.state not in TERMINAL):
             yield one
 
 

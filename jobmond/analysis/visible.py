@@ -3,8 +3,8 @@
 import unicodedata
 
 # Categories that move a cursor, hide or reorder text: controls, format characters (bidi overrides
-# among them), surrogates, private use, unassigned, line and paragraph separators.
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+# among them), surrogates, private use, unassigned, separators that look like a space or a line.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 _JOINERS = "\u200d\ufe0f"  # needed inside emoji
 
 
@@ -13,11 +13,11 @@ def visible(text: str, *, keep: str = "") -> str:
 
     Characters in `keep` (for instance a newline) stay.
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(
         c
-        if c in keep or c in _JOINERS or unicodedata.category(c) not in _HIDDEN
+        if c == " " or c in keep or c in _JOINERS or unicodedata.category(c) not in _HIDDEN
         else c.encode("unicode_escape", "surrogatepass").decode("ascii")
         for c in text
     )

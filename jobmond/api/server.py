@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-import socket as sockets
+import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,11 @@ class ApiServer:
         self._serving = asyncio.create_task(
             self._server.serve(sockets=[self._listener.socket]), name="api"
         )
+        ready = asyncio.create_task(self._server.ready.wait())
+        await asyncio.wait({ready, self._serving}, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if self._serving.done():
+            await self.stop()
 
     async def stop(self) -> None:
         """Take no more requests, let those in hand end (5 s at most), remove the socket."""
@@ -78,13 +83,21 @@ class ApiServer:
     def _health(self) -> Mapping[str, Any]:
         return {
             "version": __version__,
-            "host": sockets.gethostname(),
+            "host": socket.gethostname(),
             "pid": os.getpid(),
             "schema": SCHEMA,
         }
 
 
 class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.ready.set()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """The daemon owns the signals."""

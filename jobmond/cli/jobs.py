@@ -10,10 +10,14 @@ import click
 
 from jobmond.cli.session import Session, say, show_json, surface
 from jobmond.cli.session import show as show_lines
+from jobmond.cli.wire import ANSWER_S
 from jobmond.model.state import Kind
 from jobmond.reports.choose import nearest, the_bucket
 from jobmond.reports.lists import history_text
 from jobmond.reports.show import show_text
+
+# What the daemon may take for one of many jobs that are added at once.
+ADD_S = 0.1
 
 _SUBMITTED = re.compile(r"(?:.*\s)?Submitted batch job (\d+)(?:\s.*)?")
 _PARSABLE = re.compile(r"(\S+?)(?:;\S*)?")
@@ -70,10 +74,11 @@ def add(
         "log": _log_path(log, kind) if log is not None else None,
         "submitted_at": session.when(submitted),
     }
-    jobs = session.daemon().post("/v1/jobs", body)["jobs"]
+    timeout_s = max(ANSWER_S, len(wanted) * ADD_S)
+    jobs = session.daemon().post("/v1/jobs", body, timeout_s=timeout_s)["jobs"]
     for job in jobs:
-        _tell_added(session, job)
-    return 1 if any(job.get("error") for job in jobs) else 0
+        tell_added(session, job)
+    return max((int(job.get("exit_code") or bool(job.get("error"))) for job in jobs), default=0)
 
 
 def _expanded(ids: Iterable[str]) -> list[str]:
@@ -110,15 +115,17 @@ def _log_path(text: str, kind: str | None) -> str:
     raise click.BadParameter(f"--log needs an absolute path, not {text!r}: it is on the cluster")
 
 
-def _tell_added(session: Session, job: dict[str, Any]) -> None:
+def tell_added(session: Session, job: dict[str, Any]) -> None:
+    """One line about one id that was to be tracked."""
     if session.as_json:
         show_json({key: value for key, value in job.items() if value is not None})
     elif job.get("error"):
         say(str(job["error"]))
     else:
-        what = "added" if job.get("created") else "was tracked already"
+        what = f"{job['ref']} added" if job.get("created") else job.get("note")
+        what = what or f"{job['ref']} was tracked already"
         guess = f" ({job['guessed']})" if job.get("guessed") else ""
-        show_lines([session.view().safe(f"{job['ref']} {what}{guess}")])
+        show_lines([session.view().safe(f"{what}{guess}")])
 
 
 @click.command()

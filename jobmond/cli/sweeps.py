@@ -2,6 +2,7 @@
 
 import click
 
+from jobmond.cli.jobs import ADD_S, tell_added
 from jobmond.cli.session import Session, show_json, surface
 from jobmond.cli.session import show as show_lines
 from jobmond.cli.wire import ANSWER_S
@@ -37,17 +38,21 @@ def sweep(session: Session, wait: bool, cluster: str | None) -> int:
 @click.option("--track", is_flag=True, help="Track all of them.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="ASCII only.")
 @surface
-def discover(session: Session, track: bool, ascii_only: bool) -> None:
+def discover(session: Session, track: bool, ascii_only: bool) -> int:
     """List jobs that nobody registered."""
     daemon = session.daemon()
     jobs = daemon.get("/v1/discover")["jobs"]
     if track and jobs:
-        jobs = daemon.post("/v1/discover", {"refs": [job["ref"] for job in jobs]})["jobs"]
+        refs = [job["ref"] for job in jobs]
+        timeout_s = max(ANSWER_S, len(refs) * ADD_S)
+        jobs = daemon.post("/v1/discover", {"refs": refs}, timeout_s=timeout_s)["jobs"]
+    code = max((int(job.get("exit_code") or bool(job.get("error"))) for job in jobs), default=0)
     if session.as_json:
         show_json({"jobs": jobs})
-        return
-    view = session.view(ascii_only=ascii_only)
+        return code
     if track and jobs:
-        show_lines([view.safe(f"{job['ref']} added") for job in jobs])
+        for job in jobs:
+            tell_added(session, job)
     else:
-        show_lines(discovery_text(jobs, view))
+        show_lines(discovery_text(jobs, session.view(ascii_only=ascii_only)))
+    return code

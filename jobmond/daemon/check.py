@@ -3,21 +3,25 @@
 import asyncio
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from jobmond.app import App, open_app
+from jobmond.app import clusters_of
 from jobmond.clock import SystemClock
-from jobmond.errors import JobmondError, Refused
+from jobmond.errors import JobmondError
 from jobmond.model.state import ClusterStatus
-from jobmond.settings import Loaded
+from jobmond.ports import Clock
+from jobmond.settings import Loaded, Settings
 from jobmond.settings.paths import state_directory
 from jobmond.store.engine import database_file
 from jobmond.store.filesystem import network_file_system
+from jobmond.store.standing import standing
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.observe import ask
+
+_LOOK_BACK = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,41 +34,60 @@ class Line:
 
 
 async def checks(loaded: Loaded, env: Mapping[str, str], *, offline: bool) -> list[Line]:
-    """Check what `loaded` describes. `offline` contacts no cluster; nothing is ever changed
-    there, and nothing is recorded."""
+    """Check what `loaded` describes, also while a daemon runs.
+
+    Nothing is created, migrated or recorded. `offline` contacts no cluster.
+    """
     settings = loaded.settings
+    database = database_file(settings.database.url)
+    state = database.parent if database else state_directory(env)
     lines = [Line("configuration", True, str(loaded.path or "none, this host only"))]
-    lines += _places(loaded, env)
+    lines += storage(settings, state)
+    lines += sinks(settings)
+    clusters = await clusters_of(settings, state, frozenset())
     try:
-        app = await open_app(settings, state_directory(env), SystemClock())
-    except Refused as running:
-        lines.append(Line("database", True, f"in use: {running}"))
-        return lines
-    except JobmondError as error:
-        lines.append(Line("database", False, str(error)))
-        return lines
-    try:
-        lines.append(Line("database", True, "opens, schema is current"))
-        lines += [Line(f"sink {name}", True, "configured") for name in app.parts.sinks]
-        clusters = app.clusters.values()
-        if not offline:
-            lines += await asyncio.gather(*(_cluster(app, c) for c in clusters))
+        lines += await asyncio.gather(
+            *(
+                _cluster(name, clusters.get(name), settings, SystemClock(), offline=offline)
+                for name in settings.clusters
+            )
+        )
     finally:
-        await app.close()
+        for cluster in clusters.values():
+            await cluster.close()
     return lines
 
 
-def _places(loaded: Loaded, env: Mapping[str, str]) -> list[Line]:
-    database = database_file(loaded.settings.database.url)
-    lines = []
+def storage(settings: Settings, state: Path) -> Iterator[Line]:
+    """The database, its file system, and who can read and write where."""
+    url = settings.database.url
+    try:
+        found = standing(url)
+    except JobmondError as error:
+        yield Line("database", False, str(error))
+    else:
+        yield Line("database", True, f"{found.where}, {found.said}")
+    database = database_file(url)
     if database is not None:
-        lines.append(_private("database file", database))
-        remote = network_file_system(database.parent)
+        remote = network_file_system(state)
         if remote:
             said = f"{remote}, a network file system: one process at a time, no write-ahead log"
-            lines.append(Line("file system of the database", True, said))
-    lines.append(_writable("agent_logs", Path(loaded.settings.agent_logs)))
-    return lines
+            yield Line("file system of the database", True, said)
+        yield _private("database file", database)
+    yield _writable("state folder", state)
+    yield _writable("agent_logs", settings.agent_logs)
+
+
+def sinks(settings: Settings) -> Iterator[Line]:
+    """Whether the file a sink writes to can be written."""
+    for name, sink in settings.sinks.items():
+        path = sink.options.get("path")
+        if not isinstance(path, Path):
+            yield Line(f"sink {name}", True, sink.kind)
+        elif path.exists() and (not path.is_file() or not os.access(path, os.W_OK)):
+            yield Line(f"sink {name}", False, f"{path} cannot be written by this user")
+        else:
+            yield _writable(f"sink {name}", path.parent)
 
 
 def _private(what: str, path: Path) -> Line:
@@ -80,20 +103,24 @@ def _private(what: str, path: Path) -> Line:
 
 
 def _writable(what: str, path: Path) -> Line:
-    there = path
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if os.access(there, os.W_OK | os.X_OK) and there.is_dir():
+    there = next((p for p in (path, *path.parents) if p.exists()), Path("/"))
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
         return Line(what, True, str(path))
     return Line(what, False, f"{path} cannot be written by this user")
 
 
-async def _cluster(app: App, cluster: Cluster) -> Line:
-    what = f"cluster {cluster.name}"
-    if not cluster.active:
+async def _cluster(
+    name: str, cluster: Cluster | None, settings: Settings, clock: Clock, *, offline: bool
+) -> Line:
+    what = f"cluster {name}"
+    if not settings.clusters[name].active:
         return Line(what, True, ClusterStatus.INACTIVE)
-    since = app.clock.now() - timedelta(minutes=15)
-    answers = await ask(cluster, [], since=since, clock=app.clock, anyway=True)
+    if cluster is None:
+        kind = settings.clusters[name].kind
+        return Line(what, False, f"kind {kind} is not available in this version")
+    if offline:
+        return Line(what, True, "not contacted (--offline)")
+    answers = await ask(cluster, [], since=clock.now() - _LOOK_BACK, clock=clock, anyway=True)
     if answers.trouble is not None:
         fix = f" (try: {answers.remedy})" if answers.remedy else ""
         return Line(what, False, f"{answers.trouble}{fix}")

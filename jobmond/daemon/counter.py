@@ -34,6 +34,7 @@ def desk_of(
     request_sweep: RequestSweep = nobody_sweeps,
     wake: Callable[[], None] = lambda: None,
     changed: Callable[[], None] = lambda: None,
+    last_answer: Callable[[str], Mapping[str, Any] | None] = lambda name: None,
 ) -> Desk:
     """A desk that answers from `app`'s store; what a reload replaces is looked up anew."""
     counter = Counter(app)
@@ -53,6 +54,7 @@ def desk_of(
         rights=Rights.of(socket_group=settings.socket_group, admins=settings.admins),
         wake=wake,
         changed=changed,
+        last_answer=last_answer,
         recent=settings.recent,
         budget=SweepBudget(per_hour=settings.on_demand_per_hour, burst=settings.on_demand_burst),
     )

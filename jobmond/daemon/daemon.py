@@ -60,8 +60,11 @@ class Daemon:
             seed=seed,
         )
 
-    async def run(self, server: Server) -> None:
-        """Serve and sweep until told to stop; then let the sweep in hand finish."""
+    async def run(self, server: Server, *, before_end: Callable[[], None]) -> None:
+        """Serve and sweep until told to stop; then let the sweep in hand finish.
+
+        `before_end` is called when stopping begins: nobody may ask for another sweep from then on.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -78,6 +81,7 @@ class Daemon:
             await self._stop.wait()
             journal.info("stopping", waits_for="the sweep in hand")
         finally:
+            before_end()
             self.bell.stop()
             await self.lanes.settle()
             await asyncio.gather(*self._background, return_exceptions=True)
@@ -120,6 +124,11 @@ class Daemon:
             results = [self.lanes.last(n) for n in names]
         now = self.app.clock.now()
         return [row(r, now) for r in results if r is not None]
+
+    def last_answer(self, name: str) -> Mapping[str, Any] | None:
+        """What the last sweep of a cluster said, with its age now."""
+        result = self.lanes.last(name)
+        return row(result, self.app.clock.now()) if result is not None else None
 
     async def _sweep(self, name: str, asked: bool) -> Result:
         result = await self.app.sweep(name, asked=asked)

@@ -41,13 +41,19 @@ async def serve(
     app = await open_app(loaded.settings, state_directory(env), SystemClock())
     try:
         daemon = Daemon(app, reload=_again(load, loaded), seed=socket.gethostname())
-        desk = desk_of(app, request_sweep=daemon.request, wake=daemon.wake, changed=daemon.changed)
+        desk = desk_of(
+            app,
+            request_sweep=daemon.request,
+            wake=daemon.wake,
+            changed=daemon.changed,
+            last_answer=daemon.last_answer,
+        )
         daemon.pick_up = Pickup(desk, app.runs, app.runs_since).look
         daemon.idle = lambda: [say(line) for line in first_steps(sys.argv[0], given_socket)]
         app.next_sweep_at = lambda: daemon.bell.next_at
         app.on_commit = desk.notify
         server = _server(desk, loaded, given_socket, env)
-        await daemon.run(server)
+        await daemon.run(server, before_end=desk.close)
     finally:
         await app.close()
 

@@ -152,13 +152,17 @@ def with_unasked(
 ) -> list[ClusterHealth]:
     """The health of every configured cluster, in the configuration's order.
 
-    One that no sweep has asked yet is `unreachable` and says so: anything better is a claim.
+    One that no sweep has asked yet is `unreachable` and says so: anything better is a claim. What
+    was known before a cluster was switched off, or on again, is no longer true.
     """
     known = {health.name: health for health in healths}
-    return [known.get(c.name) or _unasked(c, now) for c in clusters]
+    return [_current(known.get(c.name), c, now) for c in clusters]
 
 
-def _unasked(cluster: ClusterInfo, now: datetime) -> ClusterHealth:
+def _current(health: ClusterHealth | None, cluster: ClusterInfo, now: datetime) -> ClusterHealth:
+    off = health is not None and health.status == ClusterStatus.INACTIVE
+    if health is not None and off is not cluster.active:
+        return health
     status = ClusterStatus.UNREACHABLE if cluster.active else ClusterStatus.INACTIVE
     return ClusterHealth(
         name=cluster.name,
@@ -166,6 +170,7 @@ def _unasked(cluster: ClusterInfo, now: datetime) -> ClusterHealth:
         active=cluster.active,
         status=status,
         since=now,
+        last_ok_at=None if health is None else health.last_ok_at,
         error="not asked yet" if cluster.active else None,
         notes=cluster.notes,
     )

@@ -79,7 +79,7 @@ class Desk:
         self._bell.strike()
 
     def close(self) -> None:
-        """End all long polls, so that the daemon can stop."""
+        """The daemon stops: end all long polls, and start no more sweeps."""
         self._bell.close()
 
     async def status(self, peer: Peer) -> Row:
@@ -88,7 +88,9 @@ class Desk:
         now = self.clock.now()
         seen = await self.call(look.overview, self.store, now - self.recent, now)
         clusters = with_unasked(seen.healths, self.clusters(), now)
-        return status_document(seen.jobs, clusters, daemon=self.daemon_info(), now=now)
+        daemon = self.daemon_info()
+        # Thousands of jobs take longer than the event loop may be held up.
+        return await asyncio.to_thread(status_document, seen.jobs, clusters, daemon=daemon, now=now)
 
     async def show(self, word: str, peer: Peer) -> Row:
         """One job in full."""
@@ -185,6 +187,8 @@ class Desk:
             ConfigError: unknown cluster.
         """
         self.rights.check_read(peer)
+        if self._bell.closed:
+            raise Refused("jobmond is stopping and begins no more sweeps")
         asks = self._sweeps()
         if request.cluster is None:
             return await asks.all(wait=request.wait)
@@ -324,7 +328,7 @@ class Desk:
 
     async def _swept_soon(self, refs: Iterable[str]) -> None:
         names = {ref.partition("/")[0] for ref in refs}
-        if names:
+        if names and not self._bell.closed:
             self.wake()
             self.changed()
             await self._sweeps().after_adding(names)

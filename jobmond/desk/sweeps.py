@@ -70,7 +70,10 @@ class SweepAsks:
     async def _answered(
         self, clusters: Sequence[ClusterInfo], asked: set[str], wait: bool
     ) -> list[dict[str, Any]]:
-        fresh = await asyncio.gather(*(self.request_sweep(name, wait) for name in sorted(asked)))
+        # A person who goes away, or a daemon that stops, must not cancel a sweep in hand.
+        fresh = await asyncio.gather(
+            *(asyncio.shield(self.request_sweep(name, wait)) for name in sorted(asked))
+        )
         rows = {row["name"]: dict(row) for answer in fresh for row in answer}
         missing = [c for c in clusters if c.name not in rows]
         if missing:

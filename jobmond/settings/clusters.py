@@ -46,8 +46,6 @@ class Cluster(Table):
     """Regular expressions of log lines that are noise there, searched in each line."""
     sweep_budget: Interval = timedelta(seconds=120)
     """How long one sweep of this cluster may take; what was not read comes first next time."""
-    command_timeout: Interval = timedelta(seconds=60)
-    """How long one script may run at the far side, enforced there too."""
     log_tail_bytes: Bytes = 65536
     """How much of the end of a log one look fetches."""
     max_answer_bytes: Bytes = 67108864
@@ -57,6 +55,8 @@ class Cluster(Table):
 class _Scheduler(Cluster):
     max_scontrol: Annotated[int, Field(ge=0)] = 50
     """How many jobs a sweep may ask `scontrol` about; it takes one id a call."""
+    bin_dir: str | None = None
+    """Folder of `squeue` at the far side, where a script does not find it on PATH."""
 
 
 class SlurmCluster(_Scheduler):

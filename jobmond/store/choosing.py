@@ -32,9 +32,9 @@ def joined(old: Choices, new: Choices) -> Choices:
         if one.name not in ("labels_added", "labels_removed", "owner", "owner_uid")
         and (value := getattr(new, one.name)) is not None
     }
-    first: dict[str, Any] = (
-        {} if old.owner is not None else {"owner": new.owner, "owner_uid": new.owner_uid}
-    )
+    first: dict[str, Any] = {}
+    if old.owner is None and new.owner is not None:
+        first = {"owner": new.owner, "owner_uid": new.owner_uid}
     return replace(
         old,
         **given,

@@ -32,13 +32,13 @@ def engine(url: str, *, exclusive: bool) -> Engine:
         ConfigError: `url` is none, or its driver is not installed.
         OSError: the file or its folder cannot be created.
     """
+    parsed = _parsed(url)
     try:
-        parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite":
             return _sqlite(parsed, exclusive=exclusive)
         if parsed.get_backend_name() == "postgresql":
             return _postgresql(parsed)
-    except (ArgumentError, NoSuchModuleError) as error:
+    except NoSuchModuleError as error:
         raise ConfigError(f"database url: {error}") from error
     except ModuleNotFoundError as error:
         missing = f"database url: {error.name} is not installed; install jobmond[postgres]"
@@ -48,7 +48,7 @@ def engine(url: str, *, exclusive: bool) -> Engine:
 
 def database_file(url: str) -> Path | None:
     """The file of a SQLite URL; None for one in memory and for other databases."""
-    parsed = make_url(url)
+    parsed = _parsed(url)
     if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
         return None
     return Path(str(parsed.database))
@@ -57,7 +57,7 @@ def database_file(url: str) -> Path | None:
 def named(url: str) -> str:
     """How messages name the database: the file's path, else the URL without its password."""
     path = database_file(url)
-    return str(path) if path else make_url(url).render_as_string(hide_password=True)
+    return str(path) if path else _parsed(url).render_as_string(hide_password=True)
 
 
 @contextmanager
@@ -100,6 +100,17 @@ def write(connection: Connection, statement: Any, rows: Sequence[Mapping[str, An
 def batched(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     """`items` in slices of at most `size`."""
     return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _parsed(url: str) -> URL:
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError) as error:
+        # The text itself is not repeated: it may hold a password.
+        raise ConfigError(
+            "database url: cannot be read; write sqlite:////absolute/path or "
+            "postgresql+psycopg://user@host/name"
+        ) from error
 
 
 def _sqlite(url: URL, *, exclusive: bool) -> Engine:

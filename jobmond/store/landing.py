@@ -10,7 +10,7 @@ from datetime import datetime
 
 from jobmond.model.commit import JobChange
 from jobmond.model.job import Choices, Job
-from jobmond.model.state import TERMINAL, Bucket, Kind, State
+from jobmond.model.state import TERMINAL, Bucket, Kind, PostMortem, State
 
 Identity = tuple[Kind, str]
 
@@ -162,6 +162,9 @@ def _update(change: JobChange, row: Standing) -> Landed:
         transitions=row.transitions + len(change.transitions),
         discovered=row.discovered,
     )
+    if row.untracked_by is not None and job.post_mortem is PostMortem.PENDING:
+        # No sweep will look into it, and what is pending keeps its cluster watched for ever.
+        job = replace(job, post_mortem=PostMortem.GIVEN_UP)
     if job.choices != row.choices:
         job = _as_chosen(job, row)
     return Landed(job, change, row, untracked_by=row.untracked_by)

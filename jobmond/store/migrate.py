@@ -44,7 +44,7 @@ def upgrade(engine: Engine, *, where: str, path: Path | None) -> None:
     with engine.connect() as connection:
         connection.execution_options(reading=True)
         with connection.begin():
-            current = _revision(connection, where)
+            current = revision(connection, where)
         if current == head():
             return
         connection.execution_options(reading=False)
@@ -63,7 +63,7 @@ def _migrate(connection: Connection, where: str) -> None:
         with connection.begin():
             if not sqlite:
                 connection.execute(select(func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
-            if _revision(connection, where) != head():
+            if revision(connection, where) != head():
                 command.upgrade(_config(connection), "head")
             if sqlite and connection.execute(text("PRAGMA foreign_key_check")).first():
                 raise StoreError(f"migrating {where} would leave rows without their parents")
@@ -72,7 +72,13 @@ def _migrate(connection: Connection, where: str) -> None:
             _driver(connection).execute("PRAGMA foreign_keys=ON")
 
 
-def _revision(connection: Connection, where: str) -> str | None:
+def revision(connection: Connection, where: str) -> str | None:
+    """The schema of the database, None where it has none yet.
+
+    Raises:
+        DatabaseFromTheFuture: it is not one of ours.
+        StoreError: the file belongs to another program.
+    """
     tables = inspect(connection).get_table_names()
     if VERSION_TABLE not in tables:
         if tables and connection.dialect.name == "sqlite":

@@ -11,7 +11,7 @@ from jobmond.errors import Refused
 from jobmond.model.commit import Added
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.observation import Facts
-from jobmond.model.state import Kind, State
+from jobmond.model.state import Kind, PostMortem, State
 from jobmond.store import codec
 from jobmond.store.choosing import Place, ended, placed, same_life
 from jobmond.store.engine import IN_LIST, batched
@@ -112,8 +112,10 @@ def untrack(connection: Connection, job_id: int, *, by: str, now: datetime) -> J
     held: dict[str, Any] = {"tracked": False, "untracked_by": by}
     if job.tracked:
         held["untracked_at"] = now
+    if job.post_mortem is PostMortem.PENDING:
+        held["post_mortem"] = PostMortem.GIVEN_UP.value
     _set(connection, job_id, held)
-    return replace(job, tracked=False)
+    return the_job(connection, job_id)
 
 
 def the_job(connection: Connection, job_id: int) -> Job:

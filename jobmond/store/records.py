@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, or_, select, update
+from sqlalchemy import Connection, and_, func, select, update
 
 from jobmond.errors import Refused
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.outcome import Followup, Transition
 from jobmond.model.state import PostMortem, State
-from jobmond.store.rows import health_of, job_select, jobs_of, jobs_where
+from jobmond.store.rows import any_of, health_of, job_select, jobs_of, jobs_where
 from jobmond.store.schema import (
     audit,
     cluster_calls,
@@ -37,12 +37,12 @@ class AuditLine:
 
 def recent(connection: Connection, since: datetime) -> tuple[Job, ...]:
     table = incarnations.c
-    return tuple(jobs_where(connection, or_(table.tracked, table.ended_at >= since)))
+    return tuple(jobs_where(connection, any_of(table.tracked, table.ended_at >= since)))
 
 
 def watched(connection: Connection) -> frozenset[str]:
     table = incarnations.c
-    wanted = or_(table.tracked, table.post_mortem == PostMortem.PENDING)
+    wanted = any_of(table.tracked, table.post_mortem == PostMortem.PENDING.value)
     return frozenset(connection.scalars(select(table.cluster).where(wanted).distinct()))
 
 

@@ -90,7 +90,7 @@ def _old(table: Table, condition: ColumnElement[bool]) -> Forget:
     key = next(iter(table.primary_key.columns))
 
     def forget(connection: Connection) -> int:
-        chosen = select(key).where(condition).order_by(key).limit(EXPIRY_BATCH)
+        chosen = select(key).where(condition).limit(EXPIRY_BATCH)
         return connection.execute(delete(table).where(key.in_(chosen))).rowcount
 
     return forget

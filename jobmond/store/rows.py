@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select, union_all
 
 from jobmond.errors import StoreError
 from jobmond.model.job import Choices, ClusterHealth, Job, LogEvidence
@@ -103,6 +103,12 @@ def job_select() -> Select[Any]:
 def jobs_where(connection: Connection, condition: ColumnElement[bool]) -> list[Job]:
     """The incarnations that meet `condition`, in the order they came."""
     return jobs_of(connection, job_select().where(condition).order_by(incarnations.c.id))
+
+
+def any_of(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """True where one holds. Each is looked up by its own index: an OR would read all history."""
+    arms = [select(incarnations.c.id).where(condition) for condition in conditions]
+    return incarnations.c.id.in_(union_all(*arms))
 
 
 def jobs_of(connection: Connection, query: Select[Any]) -> list[Job]:

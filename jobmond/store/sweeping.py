@@ -4,17 +4,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, select, update
 
 from jobmond.model.commit import ClusterSnapshot, SweepCommit
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.state import Bucket, Kind, PostMortem, State
 from jobmond.store import codec
 from jobmond.store.choosing import Place, placed
-from jobmond.store.engine import BATCH, IN_LIST, batched, insert_new, upsert, write
+from jobmond.store.engine import IN_LIST, batched, insert_new, upsert, write
 from jobmond.store.landing import Landed, Plan, Standing, plan
 from jobmond.store.news import owe, tell
 from jobmond.store.rows import (
+    any_of,
     health_of,
     health_row,
     job_row,
@@ -38,18 +39,14 @@ _PEOPLES = ("choices", "added_at", "discovered")  # columns that no sweep writes
 
 def snapshot(connection: Connection, cluster: str, *, correct_since: datetime) -> ClusterSnapshot:
     table = incarnations.c
-    wanted = and_(
-        table.cluster == cluster,
-        or_(
-            table.tracked,
-            and_(
-                table.untracked_by.is_(None),
-                or_(
-                    table.post_mortem == PostMortem.PENDING.value,
-                    and_(table.state == State.LOST.value, table.ended_at >= correct_since),
-                ),
-            ),
-        ),
+    here = table.cluster == cluster
+    # What a person stopped tracking is nothing a sweep may still look into.
+    not_dropped = table.untracked_by.is_(None)
+    wanted = any_of(
+        and_(here, table.tracked),
+        and_(here, not_dropped, table.post_mortem == PostMortem.PENDING.value),
+        # Of all clusters, or the index on the cluster would be taken and all its history read.
+        and_(not_dropped, table.state == State.LOST.value, table.ended_at >= correct_since),
     )
     highest = (
         select(runs.c.name, func.max(table.life))
@@ -61,7 +58,7 @@ def snapshot(connection: Connection, cluster: str, *, correct_since: datetime) -
         connection.execute(select(clusters).where(clusters.c.name == cluster)).mappings().first()
     )
     return ClusterSnapshot(
-        jobs=tuple(jobs_where(connection, wanted)),
+        jobs=tuple(job for job in jobs_where(connection, wanted) if job.cluster == cluster),
         health=health_of(health) if health else None,
         lives={row[0]: row[1] for row in connection.execute(highest)},
     )

@@ -20,7 +20,8 @@ class Cluster:
     """A configured cluster with everything needed to ask it.
 
     `backends` maps kinds to the source that answers for them; `logs` reads all their logs in one
-    script. `budget_s` bounds one sweep. `discover` tracks what nobody registered.
+    script. `budget_s` bounds one sweep, `tail_bytes` what an ended job's log may cost. `discover`
+    tracks what nobody registered.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Cluster:
     discover: bool = False
     notes: str | None = None
     budget_s: float = 120.0
+    tail_bytes: int = 65536
     backoff: timedelta = timedelta(minutes=1)
     backoff_max: timedelta = timedelta(hours=1)
     logins_seen: dict[int, int] = field(default_factory=dict)

@@ -6,7 +6,16 @@ from datetime import datetime
 
 from jobmond.analysis.settle import Found, Move
 from jobmond.model.job import Job
-from jobmond.model.observation import Ask, LogAsk, LogTail, Poll, Reading, Sighting, Unavailable
+from jobmond.model.observation import (
+    Ask,
+    LogAsk,
+    LogTail,
+    Poll,
+    Reading,
+    Sighting,
+    Unavailable,
+    Unreachable,
+)
 from jobmond.model.state import TERMINAL, Kind, PostMortem, State
 from jobmond.ports import Clock
 from jobmond.sweep.cluster import Cluster
@@ -23,6 +32,13 @@ class Answers:
     needs_login: bool = False
     remedy: str | None = None
     complaints: tuple[str, ...] = ()
+
+    @property
+    def reached(self) -> bool:
+        """Whether the far side answered anything: a host that did not is not asked for logs."""
+        return self.trouble is None or any(
+            not isinstance(s, Unreachable) for s in self.sightings.values()
+        )
 
 
 async def ask(

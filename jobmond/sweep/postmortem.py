@@ -9,7 +9,7 @@ from jobmond.analysis.logscan import Scan, tail_evidence
 from jobmond.analysis.mask import mask
 from jobmond.analysis.visible import visible
 from jobmond.model.job import Job, LogEvidence
-from jobmond.model.observation import Absent, LogTail, Read, Reading, Unavailable
+from jobmond.model.observation import Absent, LogTail, NotApplicable, Read, Reading, Unavailable
 from jobmond.model.state import PostMortem
 from jobmond.reports.entry import entry
 
@@ -41,9 +41,10 @@ def autopsy(
     """Look into an end that was seen in this sweep, or whose log was still wanted.
 
     The first look writes the entry whether there is a log or not; later ones, up to `sweeps`
-    more, rewrite it when they find something.
+    more, rewrite it when they find something. A sweep that could not ask is no look.
     """
-    if not ended_now and job.post_mortem is not PostMortem.PENDING:
+    due = job.post_mortem is PostMortem.PENDING and not isinstance(reading, NotApplicable)
+    if not ended_now and not due:
         return Autopsy(job)
     scan = scanned(reading)
     found = diagnose(scan, state=job.state, exit_code=job.facts.exit_code, signal=job.facts.signal)

@@ -76,7 +76,6 @@ class Sweeper:
     terms: Terms
     unknown_for: timedelta = timedelta(hours=24)
     correct_for: timedelta = timedelta(hours=24)
-    tail_bytes: int = 65536
 
     async def sweep(self, cluster: Cluster, *, asked: bool = False) -> Result:
         """One sweep of `cluster`; `asked` by a person overrides back-off and needs-login."""
@@ -94,17 +93,15 @@ class Sweeper:
         deadline = self.clock.monotonic() + cluster.budget_s
         pollable = list(asked_about(past.jobs).values())
         answers = await ask(cluster, pollable, since=since - ADOPT_SLACK, clock=self.clock)
-        moves = await self._settled(cluster, past, answers, since)
-        asks = log_asks(moves, tail_bytes=self.tail_bytes)
-        if answers.needs_login:
-            asks = []
+        moves = await self._settled(cluster, past, answers)
+        asks = log_asks(moves, tail_bytes=cluster.tail_bytes) if answers.reached else []
         readings = await read_logs(
             cluster, asks, now=self.clock.now(), timeout_s=deadline - self.clock.monotonic()
         )
         return await self._commit(cluster, past, Look(answers, moves, readings), started_at)
 
     async def _settled(
-        self, cluster: Cluster, past: ClusterSnapshot, answers: Answers, since: datetime
+        self, cluster: Cluster, past: ClusterSnapshot, answers: Answers
     ) -> tuple[Move, ...]:
         found = await self._unknown(cluster.name, answers.found)
         first_contact = past.health is None or past.health.last_ok_at is None
@@ -115,7 +112,7 @@ class Sweeper:
             answers.sightings,
             found,
             adopt=cluster.discover,
-            adopt_since=None if first_contact else since - ADOPT_SLACK,
+            adopt_ended=not first_contact,  # what ended before we watched is no news
             lives=past.lives,
             classify=self.classify,
             now=self.clock.now(),

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -256,15 +255,21 @@ async def test_sessions_opened_for_nobody_are_closed() -> None:
     with running_sshd(extra="MaxSessions 4") as sshd:
         async with transport(sshd) as made:
             await ask(made)
-            for _ in range(12):
+            for turns in range(16):
                 opening = asyncio.create_task(ask(made))
                 while not made._openings:
+                    await asyncio.sleep(0)
+                for _ in range(turns):  # of the event loop: cancelled at every stage
                     await asyncio.sleep(0)
                 opening.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await opening
-            await until(lambda: not made._openings)
-            assert (await ask(made)).stdout == b"hello\n"
+            for _ in range(20):  # sshd takes its time with sixteen
+                with contextlib.suppress(TransientTransportError):
+                    assert (await ask(made)).stdout == b"hello\n"
+                    break
+            else:
+                pytest.fail("the sessions were never closed")
             assert made.logins == 1
 
 
@@ -615,7 +620,11 @@ async def test_nothing_in_common(sshd: Sshd) -> None:
     sshd.extra = "Ciphers 3des-cbc"
     sshd.start()
     async with transport(sshd) as made:
-        await refused(made, "No matching encryption algorithm found")
+        while True:
+            # sshd finds out as well, and may hang up before its offer is read.
+            with contextlib.suppress(TransientTransportError):
+                await refused(made, "No matching encryption algorithm found")
+                break
 
 
 # --- ssh_config
@@ -760,21 +769,22 @@ async def test_a_broken_ssh_config(sshd: Sshd, home: Path) -> None:
 
 
 async def test_a_slow_match_exec_does_not_stop_the_daemon(sshd: Sshd, home: Path) -> None:
-    """The program waits for us: it would wait for ever if it held up the event loop."""
-    fifo = home / "fifo"
-    os.mkfifo(fifo)
-    exec_once = f'Match originalhost leonardo exec "test -e {home}/done || cat {fifo}"\n'
-    (home / ".ssh" / "config").write_text(f"{exec_once}  User {sshd.user}\n{alias(sshd)}")
+    """The program waits for us; the key is found only if we could act meanwhile."""
+    slow = home / "slow"
+    slow.write_text(
+        f"touch {home}/started; n=0\n"
+        f"while ! test -e {home}/go && test $n -lt 500; do n=$((n+1)); sleep 0.02; done\n"
+        f"test -e {home}/go\n"
+    )
+    (home / ".ssh" / "config").write_text(
+        f'Match originalhost leonardo exec "sh {slow}"\n  IdentityFile {sshd.key}\n'
+        + alias(sshd, IdentityFile=None)
+    )
     async with by_alias(sshd) as made:
         running = asyncio.create_task(ask(made))
-        await asyncio.sleep(0)
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert not running.done()
-        (home / "done").touch()
-        await asyncio.to_thread(fifo.write_text, "go")
+        await until((home / "started").exists)
+        (home / "go").touch()
         assert (await running).stdout == b"hello\n"
-    assert threading.active_count() < 50
 
 
 # --- jump hosts

@@ -303,8 +303,9 @@ class Machine:
         """Start in the order of need; users and keys are made while the database installs."""
         database = None
         if self.options.accounting:
-            (self.places.folder / "mysql").mkdir(mode=0o755)
-            shutil.chown(self.places.folder / "mysql", "mysql", "mysql")
+            for folder in (self.places.folder / "mysql", self.places.folder / "mysql.tmp"):
+                folder.mkdir(mode=0o755)
+                shutil.chown(folder, "mysql", "mysql")
             with (self.places.journals / "mariadb-install.out").open("wb") as output:
                 database = subprocess.Popen(
                     self.plan.install_database(),
@@ -323,6 +324,8 @@ class Machine:
             if database is not None:
                 database.wait(READY_S)
         if database is not None:
+            if database.returncode != 0:
+                raise LabError("mariadb-install-db failed")
             self._boot_accounting()
         self._daemons["slurmctld"].start()
         for name in self.daemon_names:

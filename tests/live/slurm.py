@@ -188,6 +188,9 @@ StorageLoc=slurm_acct_db
             "mariadb-install-db",
             "--no-defaults",
             f"--datadir={self.places.folder}/mysql",
+            # Names of temporary tables are the same in every server: in /tmp two installations
+            # at once remove each other's.
+            f"--tmpdir={self.places.folder}/mysql.tmp",
             "--user=mysql",
             "--skip-test-db",
             "--auth-root-authentication-method=socket",
@@ -200,6 +203,7 @@ StorageLoc=slurm_acct_db
             "--no-defaults",
             "--user=mysql",
             f"--datadir={folder}",
+            f"--tmpdir={folder}.tmp",
             f"--socket={folder}/socket",
             "--bind-address=127.0.0.1",
             f"--port={self.ports.mariadbd}",

@@ -227,7 +227,7 @@ def test_every_window_that_holds_the_block_gives_the_same_cause(start: int, crlf
     scan = tail_evidence(log, at_start=start == 0)
     said = diagnose(scan, state=State.FAILED, exit_code=1)
     assert said.cause == "python-exception"
-    assert said.summary.startswith("ValueError: bad shape. Looked at ")
+    assert said.summary == "ValueError: bad shape"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from jobmond.backends.slurm.verdict import Terms
 from jobmond.errors import ConfigError, NeedsPersonError, TransientTransportError
 from jobmond.model.observation import Ask, Poll, Seen, Sighting, Unreachable
 from jobmond.model.state import State
-from jobmond.ports import Answer, Transport
+from jobmond.ports import Answer, Offload, Transport, inline
 from jobmond.registry import backends
 
 _USER = re.compile(r"[^\s,:'\"\x00-\x1f-][^\s,:'\"\x00-\x1f]*")
@@ -59,6 +59,17 @@ class _Sweep:
     mode: Window | Named | None
 
 
+@dataclass(frozen=True, slots=True)
+class _First:
+    """What a sweep knows before scontrol is asked."""
+
+    seen: Picture
+    sightings: Mapping[str, Sighting]
+    found: tuple[tuple[str, Seen], ...]
+    owed: Sequence[Owed]
+    calls: Mapping[str, int]
+
+
 class SlurmBackend:
     """Asks one cluster by `users` (empty: the login user), so that requeues and successors show.
 
@@ -66,7 +77,8 @@ class SlurmBackend:
     `grace_s`: how young a job may be that no source knows yet. `unknown_after_s`: how long
     accounting may call a job alive that the queue has lost. `max_named`: with more tracked jobs
     than that, accounting is asked by name only for those that need it. `discover` spends what
-    is left of `max_scontrol` on found jobs, which are about to be tracked.
+    is left of `max_scontrol` on found jobs, which are about to be tracked. `offload` runs a
+    computation that may take longer than an event loop can wait.
     """
 
     kind = "slurm"
@@ -85,6 +97,7 @@ class SlurmBackend:
         max_bytes: int = 64 * 2**20,
         bin_dir: str | None = None,
         discover: bool = False,
+        offload: Offload = inline,
     ) -> None:
         for user in users:
             if not _USER.fullmatch(user):
@@ -101,6 +114,7 @@ class SlurmBackend:
         self._bin_dir = bin_dir
         self._discover = discover
         self._memory = _Memory()
+        self._offload = offload
 
     def valid_id(self, native_id: str) -> str | None:
         """None for `4711`, `4711_3`, `4711+1`; else what is wrong."""
@@ -145,6 +159,14 @@ class SlurmBackend:
         )
 
     async def _answered(self, sweep: _Sweep, answer: Answer) -> Poll:
+        first = await self._offload(lambda: self._first(sweep, answer))
+        if isinstance(first, Poll):
+            return first
+        shown, complaint = await self._details(first.seen, first.owed, sweep.timeout_s)
+        return await self._offload(lambda: self._final(sweep, first, shown, complaint))
+
+    def _first(self, sweep: _Sweep, answer: Answer) -> _First | Poll:
+        """What queue and accounting say; a whole answer at once where the queue said nothing."""
         parts = sections(answer.stdout, sweep.nonce)
         calls = {name: 1 for name in ("squeue", "sacct") if name in parts}
         failure = _queue_failure(parts, answer)
@@ -153,8 +175,18 @@ class SlurmBackend:
         seen = self._picture(sweep, parts)
         sightings = {ask.native_id: seen.sighting(ask) for ask in sweep.asks}
         found = seen.found(sweep.asks, since=sweep.since)
-        owed = self._owed(seen, sweep.asks, sightings, found)
-        shown, complaint = await self._details(seen, owed, sweep.timeout_s)
+        return _First(seen, sightings, found, self._owed(seen, sweep.asks, sightings, found), calls)
+
+    def _final(
+        self,
+        sweep: _Sweep,
+        first: _First,
+        shown: Mapping[str, Detail],
+        complaint: str | None,
+    ) -> Poll:
+        """The answer, with what scontrol told."""
+        seen, found, owed = first.seen, first.found, first.owed
+        sightings, calls = dict(first.sightings), dict(first.calls)
         if shown:
             calls["scontrol"] = len(shown)
             seen = seen.with_details(shown)

@@ -34,7 +34,7 @@ def facts_of(life: Life, state: State, native: str, *, known: Facts | None) -> F
         comment=queue.comment if queue else None,
         workdir=words(row.workdir or b""),
         command=words(queue.command or b"") if queue else None,
-        reason=_reason(queue, pair, over),
+        reason=_reason(queue, pair, state),
         exit_code=_exit_code(pair, state, native),
         signal=None if states.base_word(native) in _INVENTED_CODE else signal_of(pair),
         submitted_at=instant(life.submit),
@@ -101,10 +101,16 @@ def _exit_code(pair: tuple[int, int] | None, state: State, native: str) -> int |
     return pair[0] if state in _PROCESS_RETURNED or pair[0] else None
 
 
-def _reason(queue: QueueRow | None, pair: tuple[int, int] | None, over: bool) -> str | None:
-    """sacct's own Reason is the last pending reason, even long after the end: never taken."""
-    if over and pair == _NOT_STARTED:
+def _reason(queue: QueueRow | None, pair: tuple[int, int] | None, state: State) -> str | None:
+    """Why it waits or how it ended.
+
+    sacct's Reason, and that of a cancelled job everywhere, is the last pending reason, even long
+    after the end: never taken.
+    """
+    if state not in TERMINAL:
+        return queue.reason if queue else None
+    if pair == _NOT_STARTED:
         return _NOT_STARTED_REASON
-    if queue is None or (over and not states.is_end(queue.native)):
+    if queue is None or state is State.CANCELLED or not states.is_end(queue.native):
         return None
     return queue.reason

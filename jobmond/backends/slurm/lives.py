@@ -1,7 +1,7 @@
 """The incarnations behind one id: a requeue keeps the id, and ids are given out again."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from jobmond.backends.slurm.fields import JobId
 from jobmond.backends.slurm.rows import AccountRow, QueueRow, Row
@@ -97,13 +97,19 @@ def chains(lives: Sequence[Life]) -> list[tuple[Life, ...]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Group:
-    """Every row of one master id. `unreadable` is the text of a row that could not be read."""
+    """Every row of one master id, also by part. `unreadable`: the text of a row that was not read.
+
+    Filled by `grouped`, and only read afterwards.
+    """
 
     master: str
-    queue: tuple[QueueRow, ...] = ()
-    accounts: tuple[AccountRow, ...] = ()
+    queue: list[QueueRow] = field(default_factory=list)
+    accounts: list[AccountRow] = field(default_factory=list)
+    queue_of: dict[JobId, list[QueueRow]] = field(default_factory=dict)
+    accounts_of: dict[JobId, list[AccountRow]] = field(default_factory=dict)
+    waiting: list[QueueRow] = field(default_factory=list)
     unreadable: str | None = None
 
     def many(self, birth: str | None) -> bool:
@@ -119,37 +125,30 @@ class Group:
         A task that waits is in the queue as one of many. Accounting's row of many is left out:
         22.05 keeps naming tasks there that were cancelled while they waited.
         """
-        return lives_of(
-            (row for row in self.queue if _is_part(row.id, wanted)),
-            (row for row in self.accounts if _same_part(row.id, wanted)),
+        among = (
+            row
+            for row in self.waiting
+            if wanted.task is not None and row.id.waiting and wanted.task in row.id.waiting
         )
-
-
-def _same_part(row: JobId, wanted: JobId) -> bool:
-    return (row.task, row.component, row.waiting) == (wanted.task, wanted.component, None)
-
-
-def _is_part(row: JobId, wanted: JobId) -> bool:
-    waiting = wanted.task is not None and row.waiting is not None and wanted.task in row.waiting
-    return waiting or _same_part(row, wanted)
+        own = self.queue_of.get(wanted, ())
+        return lives_of((*among, *own), self.accounts_of.get(wanted, ()))
 
 
 def grouped(
     queue: Iterable[QueueRow], accounts: Iterable[AccountRow], unreadable: dict[str, str]
 ) -> dict[str, Group]:
     """Rows by master id."""
-    queued: dict[str, list[QueueRow]] = {}
-    accounted: dict[str, list[AccountRow]] = {}
+    groups: dict[str, Group] = {}
     for row in queue:
-        queued.setdefault(row.id.master, []).append(row)
+        group = groups.setdefault(row.id.master, Group(row.id.master))
+        group.queue.append(row)
+        group.queue_of.setdefault(row.id, []).append(row)
+        if row.id.waiting is not None:
+            group.waiting.append(row)
     for kept in accounts:
-        accounted.setdefault(kept.id.master, []).append(kept)
-    return {
-        master: Group(
-            master,
-            tuple(queued.get(master, ())),
-            tuple(accounted.get(master, ())),
-            unreadable.get(master),
-        )
-        for master in {*queued, *accounted, *unreadable}
-    }
+        group = groups.setdefault(kept.id.master, Group(kept.id.master))
+        group.accounts.append(kept)
+        group.accounts_of.setdefault(kept.id, []).append(kept)
+    for master, text in unreadable.items():
+        groups.setdefault(master, Group(master)).unreadable = text
+    return groups

@@ -8,12 +8,13 @@ from jobmond.backends.slurm import states
 from jobmond.backends.slurm.facts import facts_of
 from jobmond.backends.slurm.fields import JobId, TaskSet, instant
 from jobmond.backends.slurm.lives import Group, Life, chains, lives_of
-from jobmond.backends.slurm.rows import AccountRow, QueueRow
+from jobmond.backends.slurm.rows import AccountRow
 from jobmond.backends.slurm.verdict import Evidence, Judged, absent, answered, judged, runaway
 from jobmond.model.observation import Facts, Seen, Sighting, TaskCounts, Unreachable
 from jobmond.model.state import TERMINAL, WORST_FIRST, State
 
 _FIRST_FAILED = 10
+_FIRST_RUNNING = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +90,16 @@ def _submission(evidence: Evidence, group: Group) -> int | None:
 
 def _by_part(group: Group) -> dict[JobId, tuple[Life, ...]]:
     """The lives of every part that has rows of its own, and of each row of many."""
-    queued: dict[JobId, list[QueueRow]] = {}
+    queued = {part: rows for part, rows in group.queue_of.items() if not part.single}
+    waiting = {row.submit for row in group.waiting if not states.is_end(row.native)}
     accounted: dict[JobId, list[AccountRow]] = {}
-    for row in group.queue:
-        if not row.id.single:
-            queued.setdefault(row.id, []).append(row)
-    waiting = {
-        row.submit for row in group.queue if row.id.waiting and not states.is_end(row.native)
-    }
-    for kept in group.accounts:
+    for part, rows in group.accounts_of.items():
         # While tasks wait, the queue's row of many is the one that is kept up to date: 22.05 goes
         # on naming tasks in accounting that were cancelled before they began.
-        stale = kept.id.waiting is not None and (kept.end is None or kept.submit in waiting)
-        if not kept.id.single and not stale:
-            accounted.setdefault(kept.id, []).append(kept)
+        many = part.waiting is not None
+        kept = [row for row in rows if not many or (row.end and row.submit not in waiting)]
+        if kept and not part.single:
+            accounted[part] = kept
     return {
         part: lives_of(queued.get(part, ()), accounted.get(part, ()))
         for part in {**queued, **accounted}
@@ -196,7 +193,7 @@ def _seen(
         submitted_at=instant(anchor),
         held=bool(live) and all(_held(part) for part in live),
         suspended=bool(live) and all(states.stands_still(p.judged.native) for p in live),
-        tasks=TaskCounts(sum(counts.values()), dict(counts), _failed(parts)),
+        tasks=_tasks(parts, counts),
         detailed=answered(evidence, shown.life, state, birth=str(anchor)),
     )
     return Seen(state, shown.judged.native, str(anchor), facts, shown.judged.proof)
@@ -225,6 +222,12 @@ def _held(part: Part) -> bool:
     return states.is_held(part.judged.native, queue.reason if queue else None)
 
 
-def _failed(parts: Iterable[Part]) -> tuple[str, ...]:
+def _tasks(parts: Sequence[Part], counts: Counter[State]) -> TaskCounts:
     bad = [part.native_id for part in parts if part.judged.state in WORST_FIRST]
-    return tuple(bad[:_FIRST_FAILED])
+    running = [part.native_id for part in parts if part.judged.state is State.RUNNING]
+    return TaskCounts(
+        total=sum(counts.values()),
+        by_state={state: number for state, number in counts.items() if number},
+        failed=tuple(bad[:_FIRST_FAILED]),
+        running=tuple(running[:_FIRST_RUNNING]),
+    )

@@ -42,18 +42,20 @@ def read(section: Section, *, name: bytes | None) -> Detail:
 
 
 def _pairs(raw: bytes, name: bytes | None) -> Mapping[str, bytes]:
-    """The first value of each key before the owner, the last one of each key after it.
+    """Every key with its value.
 
-    What stands after `Command=` is the job's own text (a comment may well hold ` StdOut=`), and
-    the real key comes after it.
+    What stands after `Command=` is the job's own text: it cannot change a key from before, and of
+    its own keys the last counts (a comment may well hold ` StdOut=`; the real one comes after it).
     """
     before, called, rest = raw.partition(b" JobName=")
     title = b""
     if called:
         title, rest = _title(rest, name)
-    pairs = dict(_split(before))
+    slurms, command, jobs = rest.rstrip(b"\n ").partition(b" Command=")
+    pairs = dict(_split(command + jobs))
+    pairs |= dict(reversed(_split(slurms)))
+    pairs |= dict(reversed(_split(before)))
     pairs["JobName"] = title
-    pairs.update(_split(rest.rstrip(b"\n ")))
     return pairs
 
 
@@ -70,7 +72,7 @@ def _title(rest: bytes, name: bytes | None) -> tuple[bytes, bytes]:
 
 def _split(text: bytes) -> list[tuple[str, bytes]]:
     keys = list(_KEY.finditer(text))
-    ends = [key.start() for key in keys[1:]] + [len(text)]
+    ends = [*(key.start() for key in keys[1:]), len(text)][: len(keys)]
     return [
         (key[1].decode(), text[key.end() : end].rstrip(b" "))
         for key, end in zip(keys, ends, strict=True)

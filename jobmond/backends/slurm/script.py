@@ -51,6 +51,13 @@ ask squeue timeout -k 2 {squeue_s} squeue -h -t all -u "$jobmond_users" -o {form
 exit 0
 """
 
+# With one user squeue asks slurmctld for that user's jobs; with two, be they the same, for all
+# jobs of the cluster.
+_OTHERS = """\
+for jobmond_one in {others}; do
+  [ "$jobmond_one" = "$jobmond_own" ] || jobmond_users=$jobmond_users,$jobmond_one
+done"""
+
 _SACCT = (
     "ask sacct timeout -k 2 {sacct_s} sacct -X -D -n -p --delimiter={delimiter} -o {fields} {which}"
 )
@@ -148,10 +155,10 @@ def listing(
     `users` empty asks for the login user. `others` are owners of tracked jobs beside them.
     """
     own = shlex.quote(",".join(users)) if users else '"$(id -un)"'
-    extra = shlex.quote("".join(f",{user}" for user in others))
+    extra = _OTHERS.format(others=shlex.join(others)) if others else ""
     shape = f"{nonce.field}<" + f"{nonce.field};".join(f"%{letter}" for letter in SQUEUE_FIELDS)
     script = _prelude(nonce, bin_dir) + _LISTING.format(
-        users=f"jobmond_own={own}\njobmond_users=$jobmond_own{extra if others else ''}",
+        users=f"jobmond_own={own}\njobmond_users=$jobmond_own\n{extra}",
         squeue_s=squeue_s,
         format=shlex.quote(f"{shape}{nonce.field}>"),
         sacct=_sacct(nonce, accounting, submit_line=submit_line, sacct_s=sacct_s),

@@ -3,7 +3,9 @@
 import os
 import pwd
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -40,34 +42,56 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     tools = programs[-1].parent
     try:
         subprocess.run(
-            [tools / "initdb", "-D", folder / "data", "-U", "jm", "-A", "trust", "-E", "UTF8", "-N"],
+            [
+                tools / "initdb",
+                "-D",
+                folder / "data",
+                "-U",
+                "jm",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "-N",
+            ],
             check=True,
             capture_output=True,
             cwd=folder,
             **identity,
         )
-        options = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off"
-        control = [tools / "pg_ctl", "-D", folder / "data", "-w", "-l", folder / "server.log"]
-        subprocess.run(
-            [*control, "-o", options, "start"],
-            check=True,
+        # Our own child, not pg_ctl's: where nobody reaps orphans, pg_ctl waits a minute to stop it.
+        options = {"listen_addresses": "", "unix_socket_directories": folder, "fsync": "off"}
+        server = subprocess.Popen(
+            [tools / "postgres", "-D", folder / "data"]
+            + [word for name, value in options.items() for word in ("-c", f"{name}={value}")],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=folder,
             **identity,
         )
         try:
+            _wait_for(f"postgresql://jm@/postgres?host={folder}", server)
             yield f"postgresql+psycopg://jm@/{{database}}?host={folder}"
         finally:
-            subprocess.run(
-                [*control, "-m", "immediate", "stop"],
-                check=True,
-                capture_output=True,
-                cwd=folder,
-                **identity,
-            )
+            server.send_signal(signal.SIGQUIT)
+            server.wait(timeout=60)
     finally:
         shutil.rmtree(folder)
+
+
+def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
+    import psycopg
+
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            psycopg.connect(url).close()
+        except psycopg.OperationalError:
+            if server.poll() is not None or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

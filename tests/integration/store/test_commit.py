@@ -55,7 +55,7 @@ def test_nothing_of_a_failed_commit_is_written(store, make):
         ended(job, State.FAILED, make),
         news=(make.news("a"),),
         deliveries=(make.delivery("a"),),
-        health=make.health(since=datetime(2026, 11, 29)),  # noqa: DTZ001
+        health=make.health(since=datetime(2026, 11, 29)),
     )
     with pytest.raises(StoreError):
         store.commit(bad)
@@ -68,9 +68,7 @@ def test_choices_made_during_a_sweep_stand(store, make):
     store.commit(make.sweep(make.job()))
     loaded = only(store, make)
     mine = Choices(name="mine", bucket=Bucket.SFT, labels_added=frozenset({"no-kill"}))
-    place = make.classified(
-        "other", bucket=Bucket.SFT, type="sft", labels=frozenset({"no-kill"})
-    )
+    place = make.classified("other", bucket=Bucket.SFT, type="sft", labels=frozenset({"no-kill"}))
     store.choose(loaded.id, mine, place)
     store.commit(make.sweep(replace(loaded, state=State.PENDING, note="swept", life=9)))
     kept = only(store, make)
@@ -175,9 +173,7 @@ def test_a_successor_tracked_as_its_own_run_joins_its_predecessors(store, make):
     assert store.snapshot("leo", correct_since=make.noon).lives == {"train": 2}
 
 
-def test_joining_a_run_survives_a_label_given_meanwhile_but_not_a_run_given_meanwhile(
-    store, make
-):
+def test_joining_a_run_survives_a_label_given_meanwhile_but_not_a_run_given_meanwhile(store, make):
     store.commit(
         make.sweep(make.job("1"), make.job("2", run="b"), make.job("3", run="c", birth="z"))
     )
@@ -367,9 +363,7 @@ def test_calls_count_for_an_hour(store, make):
 def test_ten_thousand_jobs_stay_batched(lite, make):
     jobs = [make.job(str(n), run=f"r{n}", facts=Facts(name=f"n{n}")) for n in range(10_000)]
     statements = []
-    event.listen(
-        lite._engine, "before_cursor_execute", lambda *args: statements.append(args[2])
-    )
+    event.listen(lite._engine, "before_cursor_execute", lambda *args: statements.append(args[2]))
     lite.commit(make.sweep(*jobs))
     assert len(statements) < 150
     loaded = lite.snapshot("leo", correct_since=make.noon)

@@ -9,7 +9,7 @@ from jobmond.errors import Refused
 from jobmond.model.commit import JobChange
 from jobmond.model.job import Choices
 from jobmond.model.observation import Facts
-from jobmond.model.state import Bucket, Kind, State
+from jobmond.model.state import Bucket, Kind, PostMortem, State
 
 
 def add(store, make, native_id="4711", *, choices=Choices(owner="alice"), **more):  # noqa: B008
@@ -219,6 +219,22 @@ def test_jobs_lists_what_is_tracked_or_ended_lately(store, make):
     (dropped,) = store.find("leo/4")
     store.untrack(dropped.id, by="alice", now=make.noon)
     assert refs(store.jobs(recent_since=make.noon)) == ["leo/1", "leo/2"]
+
+
+def test_what_a_person_dropped_keeps_no_cluster_watched(store, make):
+    pending = {"post_mortem": PostMortem.PENDING}
+    store.commit(
+        make.sweep(make.job("1"), make.job("2", life=2), ended(make, "3", life=3, **pending))
+    )
+    loaded = store.snapshot("leo", correct_since=make.noon).jobs
+    assert store.watched_clusters() == {"leo"}
+    for job in loaded:
+        store.untrack(job.id, by="alice", now=make.noon)
+    assert store.watched_clusters() == frozenset()
+    failed = replace(loaded[0], tracked=False, state=State.FAILED, ended_at=make.noon, **pending)
+    store.commit(make.sweep(failed))
+    assert store.job(loaded[0].id).post_mortem is PostMortem.GIVEN_UP
+    assert store.watched_clusters() == frozenset()
 
 
 def test_history_tells_what_ended(store, make):

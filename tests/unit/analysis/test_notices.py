@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jobmond.analysis import notices
+from jobmond.analysis.mask import mask
 from jobmond.model.job import Choices, ClusterHealth
 from jobmond.model.observation import Facts
 from jobmond.model.outcome import Diagnosis, Signal, Transition
@@ -93,7 +94,7 @@ def test_a_failure_in_full():
         "after": "FAILED",
         "native": "FAILED",
         "correction": False,
-        "title": "lab/4711 train\\x1b[31m: RUNNING → FAILED (exit code 3): ValueError: no",
+        "title": "lab/4711 (train\\x1b[31m): RUNNING → FAILED (exit code 3): ValueError: no",
         "body": "native FAILED; elapsed 1h10m; nodes n[1-4]; proof sacct",
         "diagnosis": {
             "cause": "python-exception",
@@ -107,6 +108,13 @@ def test_a_failure_in_full():
         },
         "agent_log": "/a/2026-11-29/lab-4711-train.md",
     }
+
+
+@pytest.mark.parametrize("name", ["password", "read ../etc/passwd", "api_key", "my-secret"])
+def test_a_name_that_sounds_like_a_secret_does_not_hide_the_verdict(name: str):
+    failed = job(facts=Facts(name=name), state=State.FAILED)
+    news = notices.transition_news(failed, went(State.RUNNING, State.FAILED), at=NOW)
+    assert mask(news.payload["title"]) == f"lab/4711 ({name}): RUNNING → FAILED"
 
 
 def test_the_key_is_the_same_however_often_it_is_composed_and_new_for_each_transition():
@@ -127,7 +135,7 @@ def test_a_chain_restart_names_the_successor_and_is_calm():
     )
     assert (news.type, news.severity) == ("restart", Severity.INFO)
     assert news.payload["successor"] == "lab/4712"
-    assert news.payload["title"] == "lab/4711 train: timeout, continues as lab/4712"
+    assert news.payload["title"] == "lab/4711 (train): timeout, continues as lab/4712"
 
 
 def test_a_requeue_tells_the_ended_and_the_new_state():

@@ -14,7 +14,7 @@ def as_rl(choices, facts, native_id):
 
 
 def settle(
-    jobs, sightings, found=(), *, adopt=False, adopt_since=None, lives=None, classify=by_name
+    jobs, sightings, found=(), *, adopt=False, adopt_ended=True, lives=None, classify=by_name
 ):
     moves = settled(
         "lab",
@@ -22,7 +22,7 @@ def settle(
         {(Kind.SLURM, i): s for i, s in sightings.items()},
         [Found(Kind.SLURM, i, s) for i, s in found],
         adopt=adopt,
-        adopt_since=adopt_since,
+        adopt_ended=adopt_ended,
         lives=lives or {},
         classify=classify,
         now=NOW,
@@ -159,12 +159,8 @@ def test_a_requeue_is_told_once_and_both_lives_are_kept():
 
 
 def test_discovery_takes_the_living_and_what_ended_since_the_last_look():
-    found = [
-        ("1", seen(State.RUNNING)),
-        ("2", seen(State.FAILED, ended_at=at(-3))),
-        ("3", seen(State.COMPLETED, ended_at=at(-300))),
-    ]
-    moves = settle([], {}, found, adopt=True, adopt_since=at(-15))
+    found = [("1", seen(State.RUNNING)), ("2", seen(State.FAILED, ended_at=at(-3)))]
+    moves = settle([], {}, found, adopt=True)
     assert sorted(i for i, _ in moves) == ["1", "2"]
     assert all(m.job.discovered for m in moves.values())
     assert moves["2", "100"].job.tracked is False
@@ -172,7 +168,7 @@ def test_discovery_takes_the_living_and_what_ended_since_the_last_look():
 
 def test_at_first_contact_discovery_takes_only_the_living():
     found = [("1", seen(State.RUNNING)), ("2", seen(State.FAILED, ended_at=at(-1)))]
-    moves = settle([], {}, found, adopt=True, adopt_since=None)
+    moves = settle([], {}, found, adopt=True, adopt_ended=False)
     assert [i for i, _ in moves] == ["1"]
 
 

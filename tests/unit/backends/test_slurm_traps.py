@@ -177,7 +177,7 @@ async def test_08_a_new_job_has_no_reason_for_a_moment():
 
 
 async def test_09_a_name_may_hold_anything():
-    name = 'a|b\n"c"\td;,@ end squeue 0'.encode() + b"\xff\xe2\x80\xae"
+    name = b'a|b\n"c"\td;,@ end squeue 0' + b"\xff\xe2\x80\xae"
     cluster = FakeSlurm(
         queue=[queued("7", "RUNNING", name=name), queued("8", "RUNNING", name="")],
         accounts=[accounted("7", "RUNNING", name=name.replace(b'"', b"`"))],

@@ -191,7 +191,7 @@ def test_an_asked_cluster_that_did_not_answer_is_exit_code_1(fake, ctl, status, 
 def test_discover_and_track(fake, ctl):
     found = [{"ref": "vega/8", "name": "n", "state": "RUNNING", "user": "alice"}]
     fake.on("GET /v1/discover", {"jobs": found})
-    fake.on("POST /v1/discover", {"jobs": found})
+    fake.on("POST /v1/discover", {"jobs": [{**found[0], "created": True}]})
     assert "│ vega/8 │ n    │ RUNNING │ alice │" in ctl("discover").stdout
     assert ctl("discover", "--track").stdout == "vega/8 added\n"
     assert fake.bodies("POST /v1/discover") == [{"refs": ["vega/8"]}]
