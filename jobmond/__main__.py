@@ -42,10 +42,14 @@ def _journal() -> None:
 
 
 def _loader(config: str | None) -> Callable[[], Loaded]:
+    told: set[str] = set()
+
     def read() -> Loaded:
         loaded = load(config_path(config, os.environ), os.environ)
-        for warning in loaded.warnings:
+        for warning in set(loaded.warnings) - told:
             click.echo(f"jobmond: {warning}", err=True)
+        told.clear()
+        told.update(loaded.warnings)
         return loaded
 
     return read

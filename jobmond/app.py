@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import socket
 import tempfile
 from collections.abc import Callable, Mapping, Set
@@ -287,18 +288,23 @@ async def clusters_of(settings: Settings, state: Path, watched: Set[str]) -> dic
             if (
                 table.slurm is True
                 or (table.slurm == "auto" and name in watched)
-                or (table.slurm == "auto" and table.active and await slurm_here(here, name))
+                or (
+                    table.slurm == "auto"
+                    and table.active
+                    and await slurm_here(here, name, table.bin_dir)
+                )
             ):
                 kinds[Kind.SLURM] = _slurm(here, table, settings)
             built[name] = _cluster(name, table, settings, here, kinds)
     return built
 
 
-async def slurm_here(here: Transport, cluster: str) -> bool:
-    """Whether `squeue` is on PATH and finds its configuration; asks no controller."""
-    ask = b"command -v squeue >/dev/null || exit 127\nsqueue --version"
+async def slurm_here(here: Transport, cluster: str, bin_dir: str | None = None) -> bool:
+    """Whether there is a `squeue` that finds its configuration; asks no controller."""
+    path = f"PATH={shlex.quote(bin_dir)}:$PATH\n" if bin_dir else ""
+    ask = f"{path}command -v squeue >/dev/null || exit {_NOT_FOUND}\nsqueue --version"
     try:
-        answer = await here.run(ask, timeout_s=SLURM_PROBE_S, max_bytes=65536)
+        answer = await here.run(ask.encode(), timeout_s=SLURM_PROBE_S, max_bytes=65536)
     except TransportError:
         return True  # no answer is not a no: sweeps will say what is wrong
     if answer.exit_code not in (0, _NOT_FOUND):

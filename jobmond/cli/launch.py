@@ -140,7 +140,7 @@ class _Run:
         except OSError as error:
             say(visible(f"not written down: {error}"))
 
-    def _announce(self, record: Record) -> None:
+    def _announce(self, record: Record, *, again: bool = False) -> None:
         body = {
             **self._wish,
             "pid": record.pid,
@@ -156,7 +156,8 @@ class _Run:
         try:
             answer = self._session.daemon().post("/v1/local", body, timeout_s=_ANNOUNCE_S)
         except JobmondError as error:
-            say(visible(f"{error}; this run is written down and will be found"))
+            if not again:
+                say(visible(f"{error}; this run is written down and will be found"))
             return
         self._ref = answer.get("ref")
 
@@ -164,6 +165,8 @@ class _Run:
         self._write(folder, record)
         if self._announcing is not None:
             self._announcing.join(_ANNOUNCE_S + 1)
+            if self._ref is None and not self._announcing.is_alive():
+                self._announce(record, again=True)  # a daemon may have been started meanwhile
         if self._ref is not None:
             body = {
                 "ref": self._ref,

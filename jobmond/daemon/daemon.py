@@ -45,6 +45,8 @@ class Daemon:
         self._background: set[asyncio.Task[Any]] = set()
         self._expired_at: datetime | None = None
         self._report_owed = False
+        self._reading = asyncio.Lock()
+        self._wrong: str | None = None
         self.idle: Callable[[], object] = lambda: None
         self.pick_up: Callable[[], Coroutine[Any, Any, None]] = _nothing
         self.lanes = Lanes(self._sweep)
@@ -138,6 +140,8 @@ class Daemon:
 
     async def _look(self, why: str) -> None:
         """Sweep everything there is to watch; fall asleep where there is nothing."""
+        if why == "tick":
+            await self._refresh()
         names = await self.app.watched()
         if not names:
             self.bell.sleep()
@@ -163,20 +167,37 @@ class Daemon:
             self._spawn(self.app.expire())
 
     def _hang_up(self) -> None:
-        self._spawn(self._reload_now())
+        self._spawn(self._told_to_reload())
 
-    async def _reload_now(self) -> None:
-        try:
-            settings = await asyncio.to_thread(self._reload)
-            parts = await self.app.prepared(settings)
+    async def _told_to_reload(self) -> None:
+        self._wrong = None  # whoever asks gets an answer
+        if await self._refresh(anyway=True):
+            self._rung("reload")
+
+    async def _refresh(self, *, anyway: bool = False) -> bool:
+        """Read the configuration again and work with it where it changed, or `anyway`.
+
+        A bad edit is told once, and the last good configuration stays.
+        """
+        async with self._reading:
+            try:
+                settings = await asyncio.to_thread(self._reload)
+                if settings == self.app.parts.settings and not anyway:
+                    self._wrong = None
+                    return False
+                parts = await self.app.prepared(settings)
+            except JobmondError as wrong:
+                if str(wrong) != self._wrong:
+                    said = "configuration not taken, the last good one stays"
+                    journal.error(said, error=str(wrong))
+                self._wrong = str(wrong)
+                return False
             await self.lanes.settle()
             await self.app.replace(parts)
-        except JobmondError as wrong:
-            journal.error("configuration not taken, the last good one stays", error=str(wrong))
-            return
+            self._wrong = None
         self.bell.set_grid(settings.poll_interval, settings.jitter)
         journal.info("configuration read again")
-        self._rung("reload")
+        return True
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._keep(asyncio.create_task(work))

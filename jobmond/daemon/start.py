@@ -18,7 +18,7 @@ from jobmond.daemon.daemon import Daemon
 from jobmond.daemon.pickup import Pickup
 from jobmond.desk.peer import group_id
 from jobmond.errors import ConfigError
-from jobmond.settings import Loaded
+from jobmond.settings import Loaded, Settings
 from jobmond.settings.paths import socket_candidates, state_directory
 from jobmond.sweep.sweep import Result
 
@@ -40,7 +40,7 @@ async def serve(
     loaded = await asyncio.to_thread(load)
     app = await open_app(loaded.settings, state_directory(env), SystemClock())
     try:
-        daemon = Daemon(app, reload=lambda: load().settings, seed=socket.gethostname())
+        daemon = Daemon(app, reload=_again(load, loaded), seed=socket.gethostname())
         desk = desk_of(
             app,
             request_sweep=daemon.request,
@@ -56,6 +56,18 @@ async def serve(
         await daemon.run(server, before_end=desk.close)
     finally:
         await app.close()
+
+
+def _again(load: Callable[[], Loaded], first: Loaded) -> Callable[[], Settings]:
+    """Reads the configuration anew; one that is gone is a mistake, not a wish for the built-in."""
+
+    def read() -> Settings:
+        loaded = load()
+        if first.path is not None and loaded.path is None:
+            raise ConfigError(f"{first.path} is gone")
+        return loaded.settings
+
+    return read
 
 
 def first_steps(program: str, given_socket: str | None) -> tuple[str, str]:
