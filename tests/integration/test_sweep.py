@@ -25,7 +25,6 @@ from jobmond.sweep.conclude import Terms
 from jobmond.sweep.sweep import Sweeper
 from tests.unit.builders import NOW, by_name, ended, seen
 
-
 TRACE = b'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\nValueError: no\n'
 
 
