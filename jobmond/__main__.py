@@ -12,10 +12,11 @@ import structlog
 
 from jobmond import __version__
 from jobmond.daemon import start
+from jobmond.daemon.detach import into_background
 from jobmond.errors import JobmondError
 from jobmond.model.state import ClusterStatus
 from jobmond.settings import Loaded, load
-from jobmond.settings.paths import config_path
+from jobmond.settings.paths import config_path, state_directory
 
 _FINE = (ClusterStatus.OK, ClusterStatus.INACTIVE)
 
@@ -69,10 +70,26 @@ def program() -> None:
 @program.command()
 @_config
 @click.option("--socket", metavar="PATH", help="Where jobmonctl finds this daemon.")
-def run(config: str | None, socket: str | None) -> None:
+@click.option("--detach", is_flag=True, help="Return once it answers; it goes on by itself.")
+def run(config: str | None, socket: str | None, detach: bool) -> None:
     """Run the daemon; the first sweep begins at once."""
     said = partial(click.echo, err=True)
-    asyncio.run(start.serve(_loader(config), given_socket=socket, env=os.environ, say=said))
+    if not detach:
+        asyncio.run(start.serve(_loader(config), given_socket=socket, env=os.environ, say=said))
+        return
+    journal = state_directory(os.environ).absolute() / "journal.log"
+    try:
+        background = into_background(journal)
+    except OSError as error:
+        raise JobmondError(f"{journal}: {error.strerror}") from error
+    if background is None:
+        click.echo(f"jobmond is running; its journal: {journal}")
+        return
+    with background.telling():
+        work = start.serve(
+            _loader(config), given_socket=socket, env=os.environ, ready=background.ready
+        )
+        asyncio.run(work)
 
 
 @program.command()

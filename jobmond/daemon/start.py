@@ -16,6 +16,7 @@ from jobmond.clock import SystemClock
 from jobmond.daemon.counter import desk_of
 from jobmond.daemon.daemon import Daemon
 from jobmond.daemon.pickup import Pickup
+from jobmond.desk.desk import Desk
 from jobmond.desk.peer import group_id
 from jobmond.errors import ConfigError
 from jobmond.settings import Loaded, Settings
@@ -31,8 +32,11 @@ async def serve(
     given_socket: str | None,
     env: Mapping[str, str],
     say: Callable[[str], object] = lambda line: None,
+    ready: Callable[[], object] = lambda: None,
 ) -> None:
-    """Run the daemon until it is told to stop. `say` shows a person a line.
+    """Run the daemon until it is told to stop.
+
+    `say` shows a person a line; `ready` is called once the daemon answers.
 
     Raises:
         JobmondError: it cannot start; one line says why.
@@ -52,7 +56,7 @@ async def serve(
         daemon.idle = lambda: [say(line) for line in first_steps(sys.argv[0], given_socket)]
         app.next_sweep_at = lambda: daemon.bell.next_at
         app.on_commit = desk.notify
-        server = _server(desk, loaded, given_socket, env)
+        server = _server(desk, loaded, given_socket, env, ready)
         await daemon.run(server, before_end=desk.close)
     finally:
         await app.close()
@@ -87,8 +91,9 @@ def first_steps(program: str, given_socket: str | None) -> tuple[str, str]:
 class _Server:
     """The API at the first socket that can be made."""
 
-    def __init__(self, servers: list[ApiServer]) -> None:
+    def __init__(self, servers: list[ApiServer], ready: Callable[[], object]) -> None:
         self._servers = servers
+        self._ready = ready
         self._running: ApiServer | None = None
 
     async def start(self) -> None:
@@ -102,6 +107,7 @@ class _Server:
                 continue
             self._running = server
             journal.info("ready", socket=str(server.path))
+            self._ready()
             return
 
     async def stop(self) -> None:
@@ -109,11 +115,17 @@ class _Server:
             await self._running.stop()
 
 
-def _server(desk: "object", loaded: Loaded, given: str | None, env: Mapping[str, str]) -> _Server:
+def _server(
+    desk: Desk,
+    loaded: Loaded,
+    given: str | None,
+    env: Mapping[str, str],
+    ready: Callable[[], object],
+) -> _Server:
     settings = loaded.settings
     gid = group_id(settings.socket_group) if settings.socket_group else None
     places = socket_candidates(given, env, settings.socket)
-    return _Server([ApiServer(desk, path, gid=gid) for path in places])  # type: ignore[arg-type]
+    return _Server([ApiServer(desk, path, gid=gid) for path in places], ready)
 
 
 async def sweep_once(load: Callable[[], Loaded], env: Mapping[str, str]) -> list[Result]:

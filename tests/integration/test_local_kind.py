@@ -242,6 +242,30 @@ def test_one_that_vanished_without_a_word_is_lost(host: Host, tmp_path: Path) ->
     assert [n["after"] for n in host.news(ref) if n["severity"] == "alarm"] == ["LOST"]
 
 
+# in the background
+
+
+def test_detached_it_answers_before_the_command_returns(host: Host) -> None:
+    done = host.jobmond("run", "--detach")
+    journal = host.state / "journal.log"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert str(journal) in done.stdout
+    assert host.ctl("run", "--", "sh", "-c", "exit 3").returncode == 3
+    host.until_state(only_ref(host), "FAILED")
+    assert journal.stat().st_mode & 0o777 == 0o600
+    line = one_line(host.jobmond("run", "--detach"), 1)
+    assert "another jobmond holds the database" in line
+    holder = int(line.partition("process ")[2].partition(" ")[0])
+    assert os.getsid(holder) != os.getsid(0)
+    os.kill(holder, signal.SIGTERM)
+    until(lambda: not host.socket.exists(), "it ends")
+
+
+def test_detached_a_mistake_is_told_to_whoever_started_it(host: Host) -> None:
+    host.configure("poll_intervall = '5m'\n")
+    assert "nearest: poll_interval" in one_line(host.jobmond("run", "--detach"), 2)
+
+
 # what a person sees at the start
 
 
