@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.accounts import change_accounts
 from tests.needs import need
 
 PROGRAM = "/usr/sbin/sshd"
@@ -35,12 +36,12 @@ def plain_user() -> Iterator[str]:
     need(os.geteuid() == 0, "only root can make a user")
     name = f"jmt{os.getpid()}"
     words = ["useradd", "-M", "-d", "/tmp", "-s", "/bin/sh", "-p", "*", name]
-    subprocess.run(words, check=True)
+    change_accounts(words)
     try:
         yield name
     finally:
         # -f: what ends the user's last script may live for five seconds more.
-        subprocess.run(["userdel", "-f", name], check=True, capture_output=True)
+        change_accounts(["userdel", "-f", name])
 
 
 @dataclass
