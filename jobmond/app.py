@@ -173,6 +173,7 @@ class App:
             history_keep=settings.history_keep,
             events_keep=settings.events_keep,
             outbox_keep=settings.outbox_keep,
+            audit_keep=settings.audit_keep,
         )
 
     async def prepared(self, settings: Settings) -> Parts:
