@@ -14,7 +14,7 @@ from jobmond.analysis.settle import Classify, Found, Move, asked_about, settled
 from jobmond.model.commit import ClusterSnapshot, JobChange, SweepCommit
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.observation import LogTail, Reading
-from jobmond.model.state import TERMINAL, ClusterStatus, Kind
+from jobmond.model.state import TERMINAL, ClusterStatus, Kind, PostMortem
 from jobmond.ports import Clock
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import Conclusion, Terms, concluded, news_deliveries
@@ -92,7 +92,15 @@ class Sweeper:
         since = (past.health.last_ok_at if past.health else None) or started_at
         deadline = self.clock.monotonic() + cluster.budget_s
         pollable = list(asked_about(past.jobs).values())
-        answers = await ask(cluster, pollable, since=since - ADOPT_SLACK, clock=self.clock)
+        # A log that cannot be read proves nothing unless the cluster answers otherwise.
+        wanted = any(j.post_mortem is PostMortem.PENDING for j in past.jobs)
+        answers = await ask(
+            cluster,
+            pollable,
+            since=since - ADOPT_SLACK,
+            clock=self.clock,
+            anyway=asked or wanted,
+        )
         moves = await self._settled(cluster, past, answers)
         asks = log_asks(moves, tail_bytes=cluster.tail_bytes) if answers.reached else []
         readings = await read_logs(

@@ -1,4 +1,4 @@
-"""Fixtures of the live tests: one shared lab a session, whole_lab labs for what breaks things."""
+"""Fixtures of the live tests: one shared lab a session, own labs for what breaks things."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def make_product() -> Iterator[MakeProduct]:
         yield make
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def weak_lab() -> Iterator[Lab]:
-    """A lab whose Slurm commands give up early, shared by all that is broken here in turn."""
+    """A lab whose Slurm commands give up early, where tests break one thing after the other."""
     with Lab(LabOptions(nodes=2, users=0)) as lab:
         lab.set_slurm(MessageTimeout=3)
         yield lab
