@@ -326,6 +326,10 @@ def _cluster(
     transport: Transport,
     kinds: Mapping[Kind, Backend],
 ) -> Cluster:
+    backoff_max = settings.backoff_max
+    if isinstance(table, LocalCluster):
+        # Processes must not wait for a SLURM that is in trouble.
+        backoff_max = min(backoff_max, settings.poll_interval)
     return Cluster(
         name=name,
         kind=table.kind,
@@ -337,8 +341,8 @@ def _cluster(
         notes=table.notes,
         budget_s=table.sweep_budget.total_seconds(),
         tail_bytes=table.log_tail_bytes,
-        backoff=settings.backoff_min,
-        backoff_max=settings.backoff_max,
+        backoff=min(settings.backoff_min, backoff_max),
+        backoff_max=backoff_max,
     )
 
 

@@ -19,6 +19,7 @@ from jobmond.desk.sweeps import RequestSweep
 from jobmond.errors import Refused
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.observation import Facts
+from jobmond.settings import Settings
 from jobmond.settings.clusters import SlurmCluster
 from jobmond.sweep.logs import log_text
 
@@ -58,6 +59,16 @@ def desk_of(
         recent=settings.recent,
         budget=SweepBudget(per_hour=settings.on_demand_per_hour, burst=settings.on_demand_burst),
     )
+
+
+def refit(desk: Desk, settings: Settings) -> None:
+    """Let `desk` work by another configuration; how much was spent of a budget stays spent.
+
+    Raises:
+        ConfigError: it names a user or group that this host does not have; nothing is changed.
+    """
+    desk.rights = Rights.of(socket_group=settings.socket_group, admins=settings.admins)
+    desk.recent = settings.recent
 
 
 class Counter:

@@ -35,7 +35,8 @@ class Daemon:
     """One run of the daemon, from start to SIGTERM.
 
     `reload` reads the configuration again and raises what is wrong with it. `pick_up` tracks what
-    was left to be found, `idle` is called at a start with nothing to watch.
+    was left to be found, `idle` is called at a start with nothing to watch, `refit` with
+    settings that are about to be taken, which it may refuse.
     """
 
     def __init__(self, app: App, *, reload: Callable[[], Settings], seed: str) -> None:
@@ -48,6 +49,7 @@ class Daemon:
         self._reading = asyncio.Lock()
         self._wrong: str | None = None
         self.idle: Callable[[], object] = lambda: None
+        self.refit: Callable[[Settings], object] = lambda settings: None
         self.pick_up: Callable[[], Coroutine[Any, Any, None]] = _nothing
         self.lanes = Lanes(self._sweep)
         settings = app.parts.settings
@@ -186,6 +188,7 @@ class Daemon:
                     self._wrong = None
                     return False
                 parts = await self.app.prepared(settings)
+                self.refit(settings)
             except JobmondError as wrong:
                 if str(wrong) != self._wrong:
                     said = "configuration not taken, the last good one stays"

@@ -6,6 +6,7 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -13,7 +14,7 @@ import structlog
 from jobmond.api.server import ApiServer
 from jobmond.app import open_app
 from jobmond.clock import SystemClock
-from jobmond.daemon.counter import desk_of
+from jobmond.daemon.counter import desk_of, refit
 from jobmond.daemon.daemon import Daemon
 from jobmond.daemon.pickup import Pickup
 from jobmond.desk.desk import Desk
@@ -52,6 +53,7 @@ async def serve(
             changed=daemon.changed,
             last_answer=daemon.last_answer,
         )
+        daemon.refit = partial(refit, desk)
         daemon.pick_up = Pickup(desk, app.runs, app.runs_since).look
         daemon.idle = lambda: [say(line) for line in first_steps(sys.argv[0], given_socket)]
         app.next_sweep_at = lambda: daemon.bell.next_at

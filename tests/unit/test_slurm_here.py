@@ -1,11 +1,15 @@
 """Whether this host has a SLURM: asked of squeue itself, once, never for long."""
 
+from datetime import timedelta
+
 import pytest
 from structlog.testing import capture_logs
 
-from jobmond.app import slurm_here
+from jobmond.app import clusters_of, slurm_here
 from jobmond.errors import TransientTransportError
+from jobmond.model.state import Kind
 from jobmond.ports import Answer
+from jobmond.settings import load
 from tests.doubles import ScriptedTransport
 
 NOT_SET_UP = (
@@ -37,3 +41,32 @@ async def test_the_journal_says_why_only_processes_are_watched():
     [line] = journal
     assert line["cluster"] == "local"
     assert line["squeue"] == "squeue: fatal: Could not establish a configuration source"
+
+
+async def test_processes_wait_for_no_slurm_in_trouble(tmp_path):
+    config = tmp_path / "config.toml"
+    config.write_text(
+        "poll_interval = '5m'\n"
+        "[clusters.here]\nkind = 'local'\nslurm = true\n"
+        "[clusters.far]\nkind = 'slurm'\nhost = 'h'\n"
+    )
+    settings = load(config, {"HOME": str(tmp_path)}).settings
+    clusters = await clusters_of(settings, tmp_path, frozenset())
+    assert clusters["here"].backoff_max == timedelta(minutes=5)
+    assert clusters["far"].backoff_max == timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("slurm", "watched", "kinds"),
+    [
+        ("'auto'", {"here"}, {Kind.LOCAL, Kind.SLURM}),
+        ("false", {"here"}, {Kind.LOCAL}),
+        ("true", set(), {Kind.LOCAL, Kind.SLURM}),
+    ],
+)
+async def test_what_is_watched_there_keeps_its_source(tmp_path, slurm, watched, kinds):
+    config = tmp_path / "config.toml"
+    config.write_text(f"[clusters.here]\nkind = 'local'\nslurm = {slurm}\n")
+    settings = load(config, {"HOME": str(tmp_path)}).settings
+    clusters = await clusters_of(settings, tmp_path, watched)
+    assert set(clusters["here"].backends) == kinds
