@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,6 +158,32 @@ def running_sshd(*, user: str | None = None, extra: str = "") -> Iterator[Sshd]:
     finally:
         sshd.stop()
         shutil.rmtree(place)
+
+
+@contextlib.contextmanager
+def master_connection(sshd: Sshd, control: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A logged-in connection of OpenSSH's client that shares itself at `control`."""
+    words = ["ssh", "-F", "none", "-NM", "-S", str(control), "-i", str(sshd.key)]
+    words += ["-o", "BatchMode=yes", "-o", f"UserKnownHostsFile={sshd.known_hosts}"]
+    words += ["-p", str(sshd.port), f"{sshd.user}@127.0.0.1"]
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        wait_for_master(control, process)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for_master(control: Path, process: subprocess.Popen[bytes]) -> None:
+    """Return when something listens at `control`; `process` is to do that."""
+    while True:
+        with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+            probe.connect(str(control))
+            return
+        if process.poll() is not None:
+            raise AssertionError(f"no master: {process.communicate()[1].decode()}")
+        time.sleep(0.02)
 
 
 def processes_of(mark: str) -> list[int]:
