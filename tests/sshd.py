@@ -3,11 +3,13 @@
 import contextlib
 import getpass
 import os
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +44,28 @@ def plain_user() -> Iterator[str]:
     finally:
         # -f: what ends the user's last script may live for five seconds more.
         change_accounts(["userdel", "-f", name])
+
+
+# Key first, then what PAM asks for: here the user's password stands for the second factor.
+SECOND_FACTOR = """\
+AuthenticationMethods publickey,keyboard-interactive
+UsePAM yes
+KbdInteractiveAuthentication yes
+LogLevel VERBOSE
+"""
+
+
+@contextlib.contextmanager
+def second_factor(place: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """A user who needs a second factor, and the environment of somebody who can give it."""
+    need(Path("/etc/pam.d/sshd").exists(), "sshd has no PAM configuration (Debian: openssh-server)")
+    with plain_user() as user:
+        word = secrets.token_hex(8)
+        subprocess.run(["chpasswd", "-c", "SHA512"], input=f"{user}:{word}", text=True, check=True)
+        answer = place / "answer"
+        answer.write_text(f"#!/bin/sh\necho {word}\n")
+        answer.chmod(0o700)
+        yield user, {**os.environ, "SSH_ASKPASS": str(answer), "SSH_ASKPASS_REQUIRE": "force"}
 
 
 @dataclass
@@ -140,6 +164,10 @@ class Sshd:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
+    def connections(self) -> int:
+        """Connections that somebody opened, logged in or not; `extra` must ask for VERBOSE."""
+        return self.log.read_text().count("Connection from")
+
     def logins(self) -> int:
         """Logins that sshd accepted."""
         return self.log.read_text().count("Accepted publickey")
@@ -158,6 +186,32 @@ def running_sshd(*, user: str | None = None, extra: str = "") -> Iterator[Sshd]:
     finally:
         sshd.stop()
         shutil.rmtree(place)
+
+
+@contextlib.contextmanager
+def master_connection(sshd: Sshd, control: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A logged-in connection of OpenSSH's client that shares itself at `control`."""
+    words = ["ssh", "-F", "none", "-NM", "-S", str(control), "-i", str(sshd.key)]
+    words += ["-o", "BatchMode=yes", "-o", f"UserKnownHostsFile={sshd.known_hosts}"]
+    words += ["-p", str(sshd.port), f"{sshd.user}@127.0.0.1"]
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        wait_for_master(control, process)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for_master(control: Path, process: subprocess.Popen[bytes]) -> None:
+    """Return when something listens at `control`; `process` is to do that."""
+    while True:
+        with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+            probe.connect(str(control))
+            return
+        if process.poll() is not None:
+            raise AssertionError(f"no master: {process.communicate()[1].decode()}")
+        time.sleep(0.02)
 
 
 def processes_of(mark: str) -> list[int]:

@@ -121,19 +121,19 @@ def test_where_host_keys_are_looked_up(
 
 
 def test_login_commands() -> None:
-    assert _openssh.login_command("leonardo") == "ssh leonardo true"
-    assert _openssh.login_command("h", user="alice", port=2222) == "ssh -p 2222 alice@h true"
+    assert _openssh.Login("leonardo").command == "ssh leonardo true"
+    assert _openssh.Login("h", user="alice", port=2222).command == "ssh -p 2222 alice@h true"
     assert (
-        _openssh.login_command(
+        _openssh.Login(
             "h",
             identity_file=Path("/a key"),
             config_file=Path("/c"),
             known_hosts_file=Path("/k"),
             jump="gate",
-        )
+        ).command
         == "ssh -F /c -o UserKnownHostsFile=/k -i '/a key' -J gate h true"
     )
-    assert _openssh.login_command("$(reboot)") == "ssh '$(reboot)' true"
+    assert _openssh.Login("$(reboot)").command == "ssh '$(reboot)' true"
 
 
 def test_commands_for_keys() -> None:
