@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.accounts import change_accounts
 from tests.needs import need
 from tests.sshd import Sshd, plain_user, processes_of, running_sshd
 
@@ -29,7 +30,7 @@ def _second_factor(place: Path) -> Iterator[tuple[str, dict[str, str]]]:
     need(Path("/etc/pam.d/sshd").exists(), "sshd has no PAM configuration (Debian: openssh-server)")
     with plain_user() as user:
         word = secrets.token_hex(8)
-        subprocess.run(["chpasswd", "-c", "SHA512"], input=f"{user}:{word}", text=True, check=True)
+        change_accounts(["chpasswd", "-c", "SHA512"], typed=f"{user}:{word}")
         answer = place / "answer"
         answer.write_text(f"#!/bin/sh\necho {word}\n")
         answer.chmod(0o700)
