@@ -7,15 +7,17 @@ from tests.live.waiting import wait_for
 LOCK_WAIT_S = 30.0  # another test may hold /etc/passwd.lock
 
 
-def change_accounts(argv: list[str], fine: tuple[int, ...] = (0,)) -> None:
-    """Run `useradd` or `userdel`; exit codes in `fine` are success.
+def change_accounts(
+    argv: list[str], fine: tuple[int, ...] = (0,), *, typed: str | None = None
+) -> None:
+    """Run `useradd` and the like, with `typed` to read; exit codes in `fine` are success.
 
     Raises TimeoutError when the accounts stay locked, RuntimeError for any other failure.
     """
     tries: list[subprocess.CompletedProcess[str]] = []
 
     def done() -> bool:
-        tries.append(subprocess.run(argv, capture_output=True, text=True, check=False))
+        tries.append(subprocess.run(argv, input=typed, capture_output=True, text=True, check=False))
         if tries[-1].returncode in fine:
             return True
         if "lock" in tries[-1].stderr:

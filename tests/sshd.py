@@ -3,7 +3,6 @@
 import contextlib
 import getpass
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -44,28 +43,6 @@ def plain_user() -> Iterator[str]:
     finally:
         # -f: what ends the user's last script may live for five seconds more.
         change_accounts(["userdel", "-f", name])
-
-
-# Key first, then what PAM asks for: here the user's password stands for the second factor.
-SECOND_FACTOR = """\
-AuthenticationMethods publickey,keyboard-interactive
-UsePAM yes
-KbdInteractiveAuthentication yes
-LogLevel VERBOSE
-"""
-
-
-@contextlib.contextmanager
-def second_factor(place: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """A user who needs a second factor, and the environment of somebody who can give it."""
-    need(Path("/etc/pam.d/sshd").exists(), "sshd has no PAM configuration (Debian: openssh-server)")
-    with plain_user() as user:
-        word = secrets.token_hex(8)
-        subprocess.run(["chpasswd", "-c", "SHA512"], input=f"{user}:{word}", text=True, check=True)
-        answer = place / "answer"
-        answer.write_text(f"#!/bin/sh\necho {word}\n")
-        answer.chmod(0o700)
-        yield user, {**os.environ, "SSH_ASKPASS": str(answer), "SSH_ASKPASS_REQUIRE": "force"}
 
 
 @dataclass

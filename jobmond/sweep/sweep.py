@@ -85,7 +85,7 @@ class Sweeper:
         )
         if not cluster.active:
             return await self._switched_off(cluster, past, started_at)
-        if not may_contact(past.health, now=started_at, asked=asked):
+        if not await _may_contact(cluster, past.health, now=started_at, asked=asked):
             return _left_alone(cluster, past, started_at)
         if asked:
             cluster.retry_login()
@@ -195,6 +195,15 @@ class Sweeper:
                 SweepCommit(cluster.name, now, now, health=health, changes=changes),
             )
         return Result(cluster.name, now, health.status, _tracked(past.jobs), 0, contacted=False)
+
+
+async def _may_contact(
+    cluster: Cluster, health: ClusterHealth | None, *, now: datetime, asked: bool
+) -> bool:
+    if may_contact(health, now=now, asked=asked):
+        return True
+    waits = health is not None and health.status == ClusterStatus.NEEDS_LOGIN
+    return waits and await cluster.acted()
 
 
 def _left_alone(cluster: Cluster, past: ClusterSnapshot, now: datetime) -> Result:

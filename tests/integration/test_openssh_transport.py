@@ -10,10 +10,8 @@ import os
 import shlex
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -23,79 +21,17 @@ from jobmond.ports import Answer
 from jobmond.transports.openssh import OpensshTransport
 from jobmond.transports.openssh.master import Master, check_words, session_words
 from tests.needs import need
-from tests.sshd import (
-    SECOND_FACTOR,
-    Sshd,
-    processes_of,
-    running_sshd,
-    second_factor,
-)
+from tests.person import Site, folder_for_masters, second_factor_site
+from tests.sshd import processes_of, running_sshd
 
 PATIENCE_S = 30.0
 HELLO = Answer(0, b"hello\n", b"")
 
 
-@dataclass
-class Site:
-    """A host, the person who can log in there, and what belongs to the test alone."""
-
-    sshd: Sshd
-    place: Path
-    env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
-
-    @property
-    def control(self) -> Path:
-        return self.place / "cm"
-
-    @property
-    def program(self) -> str:
-        """An ssh that would find its way to sshd and be let in."""
-        path = self.place / "ssh"
-        sshd = self.sshd
-        words = ["ssh", "-p", str(sshd.port), "-l", sshd.user, "-i", str(sshd.key)]
-        words += ["-o", f"UserKnownHostsFile={sshd.known_hosts}"]
-        path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-        path.chmod(0o700)
-        return str(path)
-
-    def person(self, command: str) -> None:
-        """Somebody types what they were told, and answers what is asked."""
-        with (self.place / "typed").open("ab") as typed:
-            done = subprocess.run(
-                ["sh", "-c", command],
-                env=self.env,
-                stdin=subprocess.DEVNULL,
-                # A file: a master in the background holds it open.
-                stdout=typed,
-                stderr=typed,
-                check=False,
-            )
-        assert done.returncode == 0, (self.place / "typed").read_text()
-
-    def log_in(self, *options: str) -> None:
-        """A master connection, in the background."""
-        words = [self.program, "-F", "none", "-fNM", "-S", str(self.control), *options]
-        self.person(shlex.join([*words, "127.0.0.1"]))
-
-    def master_pid(self) -> int:
-        asked = [self.program, "-F", "none", "-S", str(self.control), "-O", "check", "x"]
-        said = subprocess.run(asked, capture_output=True, text=True, check=True).stderr
-        return int(said.partition("pid=")[2].partition(")")[0])
-
-    def kill_master(self) -> None:
-        """It leaves its socket behind."""
-        os.kill(self.master_pid(), signal.SIGKILL)
-        assert self.control.is_socket()
-
-
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder whose name is short enough for a socket; every master in it ends afterwards."""
-    with tempfile.TemporaryDirectory(prefix="jm-cm-") as folder:
-        yield Path(folder)
-        for pid in processes_of(folder):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    with folder_for_masters() as folder:
+        yield folder
 
 
 @pytest.fixture
@@ -108,8 +44,8 @@ def site(place: Path) -> Iterator[Site]:
 @pytest.fixture
 def guarded(place: Path) -> Iterator[Site]:
     """A host that wants a key and then an answer from the keyboard."""
-    with second_factor(place) as (user, env), running_sshd(user=user, extra=SECOND_FACTOR) as sshd:
-        yield Site(sshd, place, env)
+    with second_factor_site(place) as site:
+        yield site
 
 
 @contextlib.asynccontextmanager
