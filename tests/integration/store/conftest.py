@@ -5,6 +5,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The URL of a throw-away server on a socket, without a database name."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     if not programs:
@@ -35,8 +36,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         owner = pwd.getpwnam("postgres") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
     except KeyError:
         pytest.skip("PostgreSQL refuses to run as root and there is no user `postgres`")
-    folder = Path(f"/tmp/jobmond-pg-{os.getpid()}")
-    folder.mkdir(mode=0o700)
+    folder = Path(tempfile.mkdtemp(prefix="jobmond-pg-", dir="/tmp"))  # short: it holds a socket
     os.chown(folder, owner.pw_uid, owner.pw_gid)
     identity = {"user": owner.pw_uid, "group": owner.pw_gid} if os.geteuid() == 0 else {}
     tools = programs[-1].parent
