@@ -59,7 +59,7 @@ live-packages:
 
 .venv/.dev: .venv/bin/python pyproject.toml $(CONSTRAINTS)
 	@echo "installing jobmond and its tools into .venv" >&2
-	@$(PIP) install --constraint $(CONSTRAINTS) --editable '.[dev]'
+	@$(PIP) install --constraint $(CONSTRAINTS) --editable '.[dev,postgres]'
 	@touch .venv/.run $@
 
 # What a fresh installation resolves to, without addresses; commit it together with the reason.

@@ -113,7 +113,7 @@ class Sweeper:
     ) -> tuple[Move, ...]:
         found = await self._unknown(cluster.name, answers.found)
         first_contact = past.health is None or past.health.last_ok_at is None
-        return await asyncio.to_thread(
+        moves = await asyncio.to_thread(
             settled,
             cluster.name,
             past.jobs,
@@ -126,6 +126,21 @@ class Sweeper:
             now=self.clock.now(),
             unknown_for=self.unknown_for,
         )
+        return await self._told_before(cluster.name, moves)
+
+    async def _told_before(self, cluster: str, moves: Sequence[Move]) -> tuple[Move, ...]:
+        """`moves` without the word about incarnations whose end was told in an earlier tracking.
+
+        Somebody who adds an id once more, and means the job that has ended, gets no second alarm.
+        """
+        fresh = [m.job for m in moves if m.before and m.before.birth is None and m.job.birth]
+        told: set[tuple[Kind, str, str | None]] = set()
+        for kind in {job.kind for job in fresh}:
+            ids = [job.native_id for job in fresh if job.kind is kind]
+            pairs = await self.call(self.memory.known, cluster, kind, ids)
+            told |= {(kind, native_id, birth) for native_id, birth in pairs}
+        again = {job.id for job in fresh if (job.kind, job.native_id, job.birth) in told}
+        return tuple(replace(m, silent=True) if m.job.id in again else m for m in moves)
 
     async def _unknown(self, cluster: str, found: Sequence[Found]) -> list[Found]:
         """What was found and is no incarnation that was tracked before."""

@@ -351,3 +351,23 @@ async def test_a_log_that_could_not_be_read_is_looked_for_again(scene):
         "FAILED",
         "FAILED",
     )
+
+
+async def test_a_job_that_is_added_again_after_its_end_gives_no_second_alarm(scene):
+    scene.add("1")
+    await scene.sweep(_1=seen(State.RUNNING))
+    await scene.sweep(_1=seen(State.FAILED, exit_code=1))
+    told = scene.told()
+    scene.add("1")
+    await scene.sweep(_1=seen(State.FAILED, exit_code=1))
+    assert scene.told() == told
+    assert scene.job("lab/1").state is State.FAILED
+    assert not scene.job("lab/1").tracked
+
+
+async def test_another_job_under_the_same_id_is_told(scene):
+    scene.add("1")
+    await scene.sweep(_1=seen(State.FAILED, exit_code=1))
+    scene.add("1")
+    await scene.sweep(_1=seen(State.FAILED, birth="900", exit_code=2))
+    assert len(scene.told()) == 2
