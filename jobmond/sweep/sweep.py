@@ -13,7 +13,7 @@ from jobmond.analysis.health import changed, health_after, may_contact
 from jobmond.analysis.settle import Classify, Found, Move, asked_about, settled
 from jobmond.model.commit import ClusterSnapshot, JobChange, SweepCommit
 from jobmond.model.job import ClusterHealth, Job
-from jobmond.model.observation import LogTail, Reading
+from jobmond.model.observation import PERMISSION, LogTail, Reading
 from jobmond.model.state import TERMINAL, ClusterStatus, Kind, PostMortem
 from jobmond.ports import Clock
 from jobmond.sweep.cluster import Cluster
@@ -189,6 +189,7 @@ class Sweeper:
             ),
         )
         _say(cluster, answers, moves)
+        _say_denied(cluster, moves, conclusion.changes)
         return Result(
             cluster.name,
             now,
@@ -288,3 +289,15 @@ def _say(cluster: Cluster, answers: Answers, moves: Sequence[Move]) -> None:
     for move in moves:
         if move.error is not None:
             journal.warning("not moved", job=move.job.ref, why=move.error)
+
+
+def _say_denied(cluster: Cluster, moves: Iterable[Move], changes: Iterable[JobChange]) -> None:
+    """Logs that the login user may not read: each reason when it comes up, with all its jobs."""
+    known = {m.before.ref: m.before.log.error for m in moves if m.before is not None}
+    jobs: dict[str, list[str]] = {}
+    for job in (change.job for change in changes):
+        why = job.log.error or ""
+        if why.startswith(PERMISSION) and why != known.get(job.ref):
+            jobs.setdefault(why, []).append(job.ref)
+    for why, refs in jobs.items():
+        journal.warning("log not readable", cluster=cluster.name, why=why, jobs=" ".join(refs))
