@@ -9,7 +9,6 @@ PYTHON ?= python3
 BIN := .venv/bin
 CONSTRAINTS := requirements/constraints.txt
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
-# Two workers; the live tests that share one cluster stay on one of them.
 PYTEST := $(BIN)/python -m pytest -q -rs
 
 .PHONY: run test check venv format lint types layers unit live-packages pins clean
@@ -17,8 +16,10 @@ PYTEST := $(BIN)/python -m pytest -q -rs
 run: .venv/.run
 	@$(BIN)/jobmond run
 
+# A file stays on one worker, with the cluster its tests share; in the order of the tree, so that
+# the many short unit tests fill what the long live ones leave.
 test: .venv/.dev live-packages
-	@$(PYTEST) -n 2 --dist loadgroup $(ARGS)
+	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: format lint types layers unit
 
@@ -58,7 +59,7 @@ live-packages:
 
 .venv/.dev: .venv/bin/python pyproject.toml $(CONSTRAINTS)
 	@echo "installing jobmond and its tools into .venv" >&2
-	@$(PIP) install --constraint $(CONSTRAINTS) --editable '.[dev]'
+	@$(PIP) install --constraint $(CONSTRAINTS) --editable '.[dev,postgres]'
 	@touch .venv/.run $@
 
 # What a fresh installation resolves to, without addresses; commit it together with the reason.

@@ -173,6 +173,7 @@ class App:
             history_keep=settings.history_keep,
             events_keep=settings.events_keep,
             outbox_keep=settings.outbox_keep,
+            audit_keep=settings.audit_keep,
         )
 
     async def prepared(self, settings: Settings) -> Parts:
@@ -278,7 +279,7 @@ async def clusters_of(settings: Settings, state: Path, watched: Set[str]) -> dic
     built = {}
     for name, table in settings.clusters.items():
         if isinstance(table, SlurmCluster):
-            transport = _transport(table)
+            transport = _transport(table, state)
             kinds: dict[Kind, Backend] = {Kind.SLURM: _slurm(transport, table, settings)}
             built[name] = _cluster(name, table, settings, transport, kinds)
         elif isinstance(table, LocalCluster):
@@ -345,22 +346,30 @@ def _cluster(
     )
 
 
-def _transport(table: SlurmCluster) -> Transport:
+def _transport(table: SlurmCluster, state: Path) -> Transport:
     if table.transport == "local":
         return cast(Transport, registry.transports["local"]())
-    made = registry.transports[table.transport](
-        hosts=table.host,
-        user=table.user,
-        port=table.port,
-        identity_file=table.identity_file,
-        known_hosts_file=table.known_hosts_file,
-        ssh_config_file=table.ssh_config_file,
-        proxy_jump=table.proxy_jump,
-        channels=table.max_channels,
-        connect_timeout_s=table.connect_timeout.total_seconds(),
-        keepalive_interval_s=table.keepalive.total_seconds(),
-    )
-    return cast(Transport, made)
+    options: dict[str, Any] = {
+        "hosts": table.host,
+        "user": table.user,
+        "port": table.port,
+        "identity_file": table.identity_file,
+        "known_hosts_file": table.known_hosts_file,
+        "ssh_config_file": table.ssh_config_file,
+        "proxy_jump": table.proxy_jump,
+        "channels": table.max_channels,
+        "keepalive_interval_s": table.keepalive.total_seconds(),
+    }
+    timeout_s = table.connect_timeout.total_seconds()
+    if table.transport == "openssh":
+        options |= {
+            "control_path": table.control_path,
+            "control_folder": state,
+            "check_timeout_s": timeout_s,
+        }
+    else:
+        options["connect_timeout_s"] = timeout_s
+    return cast(Transport, registry.transports[table.transport](**options))
 
 
 def _slurm(transport: Transport, table: SlurmCluster | LocalCluster, settings: Settings) -> Backend:

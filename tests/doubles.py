@@ -32,11 +32,17 @@ class ScriptedTransport:
 
 
 class ShellTransport:
-    """Runs every script with this machine's real `/bin/sh`; `programs` comes first on PATH."""
+    """Runs every script with this machine's real `/bin/sh`; `programs` comes first on PATH.
+
+    `user` is somebody else to run them as, which only root can.
+    """
 
     logins = 0
 
-    def __init__(self, programs: Path | None = None, **environment: str) -> None:
+    def __init__(
+        self, programs: Path | None = None, *, user: str | None = None, **environment: str
+    ) -> None:
+        self.user = user
         path = f"{programs}:/usr/bin:/bin" if programs else "/usr/bin:/bin"
         self.environment = {"PATH": path, "HOME": "/nonexistent", **environment}
         self.scripts: list[bytes] = []
@@ -49,6 +55,8 @@ class ShellTransport:
             capture_output=True,
             timeout=timeout_s + 30,
             env={**self.environment, "PWD": os.getcwd()},
+            user=self.user,
+            extra_groups=[] if self.user else None,
             check=False,
         )
         assert len(done.stdout) <= max_bytes

@@ -8,10 +8,12 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.accounts import change_accounts
 from tests.needs import need
 
 PROGRAM = "/usr/sbin/sshd"
@@ -35,12 +37,12 @@ def plain_user() -> Iterator[str]:
     need(os.geteuid() == 0, "only root can make a user")
     name = f"jmt{os.getpid()}"
     words = ["useradd", "-M", "-d", "/tmp", "-s", "/bin/sh", "-p", "*", name]
-    subprocess.run(words, check=True)
+    change_accounts(words)
     try:
         yield name
     finally:
         # -f: what ends the user's last script may live for five seconds more.
-        subprocess.run(["userdel", "-f", name], check=True, capture_output=True)
+        change_accounts(["userdel", "-f", name])
 
 
 @dataclass
@@ -139,6 +141,10 @@ class Sshd:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
+    def connections(self) -> int:
+        """Connections that somebody opened, logged in or not; `extra` must ask for VERBOSE."""
+        return self.log.read_text().count("Connection from")
+
     def logins(self) -> int:
         """Logins that sshd accepted."""
         return self.log.read_text().count("Accepted publickey")
@@ -157,6 +163,32 @@ def running_sshd(*, user: str | None = None, extra: str = "") -> Iterator[Sshd]:
     finally:
         sshd.stop()
         shutil.rmtree(place)
+
+
+@contextlib.contextmanager
+def master_connection(sshd: Sshd, control: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A logged-in connection of OpenSSH's client that shares itself at `control`."""
+    words = ["ssh", "-F", "none", "-NM", "-S", str(control), "-i", str(sshd.key)]
+    words += ["-o", "BatchMode=yes", "-o", f"UserKnownHostsFile={sshd.known_hosts}"]
+    words += ["-p", str(sshd.port), f"{sshd.user}@127.0.0.1"]
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        wait_for_master(control, process)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for_master(control: Path, process: subprocess.Popen[bytes]) -> None:
+    """Return when something listens at `control`; `process` is to do that."""
+    while True:
+        with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+            probe.connect(str(control))
+            return
+        if process.poll() is not None:
+            raise AssertionError(f"no master: {process.communicate()[1].decode()}")
+        time.sleep(0.02)
 
 
 def processes_of(mark: str) -> list[int]:

@@ -14,7 +14,15 @@ from pathlib import PurePosixPath
 
 from jobmond.analysis.visible import readable, visible
 from jobmond.errors import NeedsPersonError, TransientTransportError
-from jobmond.model.observation import Absent, LogAsk, LogTail, Read, Reading, Unavailable
+from jobmond.model.observation import (
+    PERMISSION,
+    Absent,
+    LogAsk,
+    LogTail,
+    Read,
+    Reading,
+    Unavailable,
+)
 from jobmond.ports import Transport
 
 # `look INDEX BYTES PATH WORKDIR ID` looks at one file. Only regular files are ever opened: a FIFO
@@ -29,6 +37,21 @@ say() {{ printf '\\n%s %s\\n' {mark} "$*"; }}
 why() {{
   say why "$1"
   printf '%.300s' "$2"
+  say end "$1"
+}}
+denied() {{
+  what=file at='' rest=${{2#/}}
+  while [ "$what" = file ] && [ "$at" != "$2" ]; do
+    case $rest in
+      */*) at=$at/${{rest%%/*}} rest=${{rest#*/}} ;;
+      *) at=$2 ;;
+    esac
+    if [ "$at" != "$2" ] && [ ! -x "$at" ]; then what=folder; fi
+  done
+  say denied "$1"
+  timeout -k 1 {each_s} stat -L -c '%U %A' -- "$at" 2>/dev/null || echo
+  id -un 2>/dev/null || id -u
+  printf '%s\n%.4096s' "$what" "$at"
   say end "$1"
 }}
 listed() {{
@@ -52,6 +75,7 @@ look() {{
   if [ -z "$path" ] || ! known "$path"; then
     case $about in
       *'No such file'* | *'Not a directory'*) ;;
+      *'Permission denied'*) denied "$1" "$path"; return ;;
       *) why "$1" "${{about:-the file system does not answer}}"; return ;;
     esac
     listed "$4" "$5"
@@ -71,7 +95,7 @@ show() {{
     return
   fi
   if [ ! -r "$path" ]; then
-    why "$index" 'permission denied'
+    denied "$index" "$path"
     return
   fi
   if [ "$size" -lt "$bytes" ]; then bytes=$size; fi
@@ -191,7 +215,7 @@ def _absolute(ask: LogAsk) -> str:
     return str(PurePosixPath(folder) / ask.path) if folder else ""
 
 
-_HEAD = re.compile(rb"(why|late|absent|budget|file) (\d{1,9})((?: \d{1,20}){5})?\n")
+_HEAD = re.compile(rb"(why|denied|late|absent|budget|file) (\d{1,9})((?: \d{1,20}){5})?\n")
 
 
 def readings(
@@ -234,10 +258,13 @@ class _Looks:
         """A file that was not read, and why."""
         if kind == b"absent":
             return Absent(_looked(self.asks[index]))
-        if kind != b"why":
+        if kind not in (b"why", b"denied"):
             return Unavailable("budget")
         stop = self.stdout.find(self._line("end", index), at)
-        return Unavailable(_why(self.stdout[at:stop])) if stop >= 0 else Short("nothing arrived")
+        if stop < 0:
+            return Short("nothing arrived")
+        said = self.stdout[at:stop]
+        return Unavailable(_denied(said) if kind == b"denied" else _why(said))
 
     def _file(self, at: int, index: int, numbers: bytes) -> tuple[int, Reading[LogTail] | Short]:
         """The file whose header ends at `at`, and where its answer ends."""
@@ -267,8 +294,21 @@ class _Looks:
 
 
 def _why(said: bytes) -> str:
-    text = visible(readable(said.strip()))
-    return f"permission denied: {text}" if b"Permission denied" in said else text
+    return visible(readable(said.strip()))
+
+
+def _denied(said: bytes) -> str:
+    """Who may not read what, and how its owner can let them, as the far side sees it."""
+    lines = [visible(readable(line)) for line in said.split(b"\n", 3)]
+    if len(lines) != len(("owner and mode", "user", "what", "path")):
+        return f"{PERMISSION}denied"
+    (owner, _, mode), user, what, path = lines[0].partition(" "), *lines[1:]
+    verb, right = ("enter", "x") if what == "folder" else ("read", "r")
+    text = f"{PERMISSION}{user} may not {verb} {path}"
+    if not owner or owner == user:
+        return text
+    fix = shlex.join(["setfacl", "-m", f"u:{user}:{right}", path])
+    return f"{text} ({mode} {owner}); {owner} can allow it: {fix}"
 
 
 def _looked(ask: LogAsk) -> tuple[str, ...]:

@@ -123,9 +123,15 @@ class Absent:
     looked: tuple[str, ...] = ()
 
 
+PERMISSION = "permission: "  # begins the reason where the login user may not read
+
+
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """The evidence could not be fetched; no rule may read this as silence."""
+    """The evidence could not be fetched; no rule may read this as silence.
+
+    A `why` that begins with `PERMISSION` lasts until somebody who may change that does.
+    """
 
     why: str
 

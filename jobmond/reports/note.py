@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from jobmond.model.job import Job
+from jobmond.model.observation import PERMISSION
 from jobmond.model.outcome import Signal
 from jobmond.model.state import TERMINAL, Severity, State
 
@@ -74,7 +75,8 @@ def _standing(job: Job) -> str | None:
     if job.facts.suspended:
         return "suspended"
     if job.log.status in _LOG:
-        return _LOG[job.log.status]
+        denied = (job.log.error or "").startswith(PERMISSION)
+        return _LOG[job.log.status] + (": permission" if denied else "")
     return f"log: {job.log.last_line}" if job.log.last_line else None
 
 

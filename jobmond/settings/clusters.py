@@ -80,8 +80,11 @@ class SlurmCluster(_Scheduler):
     """Default `~/.ssh/config`."""
     proxy_jump: Jump | None = None
     """Hosts to go through, as `ssh -J` takes them; default what the ssh_config says."""
+    control_path: LocalPath | None = None
+    """Socket of your own master connection, for transport openssh; the tokens of ssh_config (`%r`)
+    are understood. Default its ControlPath, else a file in the state folder."""
     connect_timeout: Interval = timedelta(seconds=20)
-    """How long connecting and logging in may take."""
+    """How long connecting and logging in may take; with openssh, finding the master."""
     keepalive: Interval = timedelta(seconds=15)
     """A silent connection is asked for a sign of life this often, given up after three."""
     max_channels: Count = 6

@@ -56,7 +56,11 @@ def load(path: Path | None, env: Mapping[str, str]) -> Loaded:
             # A variable's name says where to look by itself.
             inside = path is not None and not str(error).startswith(PREFIX)
             raise ConfigError(f"{path}: {error}" if inside else str(error)) from error
-    missing = (*_missing_backends(settings), *_missing_rules(named, settings))
+    missing = (
+        *_missing_backends(settings),
+        *_missing_rules(named, settings),
+        *_without_effect(settings),
+    )
     return Loaded(settings, path, (*overrides.warnings, *missing))
 
 
@@ -197,3 +201,21 @@ def _missing_rules(named: tuple[str, ...], settings: Settings) -> Iterator[str]:
     for name in named:
         if name not in settings.rules:
             yield f"rules.{name}: this rule is not available in this version; it never fires"
+
+
+def _without_effect(settings: Settings) -> Iterator[str]:
+    """Settings of the interface that this version reads and does not act on yet.
+
+    Whoever relies on one must not find out from what did not happen.
+    """
+    for key in ("registry_files", "nel", "launcher"):
+        if getattr(settings, key) != Settings.model_fields[key].get_default(
+            call_default_factory=True, validated_data={}
+        ):
+            yield f"{key} has no effect in this version"
+    if settings.policy.on_collapse == "cancel":
+        yield "policy.on_collapse has no effect in this version; nothing is ever cancelled"
+    for name, cluster in settings.clusters.items():
+        for key in ("ops_file", "benign", "ckpt_dirs", "log_dirs"):
+            if getattr(cluster, key):
+                yield f"clusters.{name}.{key} has no effect in this version"

@@ -63,7 +63,7 @@ def ended(job: Job) -> bool:
     return job.ended_at is not None or job.state in TERMINAL
 
 
-def same_life(job: Job, *, birth: str | None, submitted_at: datetime | None) -> bool:
+def same_life(job: Job, birth: str | None, submitted_at: datetime | None) -> bool:
     """Whether a request that names `birth` or `submitted_at` means this incarnation.
 
     Without either an incarnation that has ended is not meant: ids are used again.

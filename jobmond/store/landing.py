@@ -100,8 +100,31 @@ def plan(
             continue
         folded[row.id] = owner.id
         if owner.state not in TERMINAL or owner.state is not change.job.state:
-            landed.append(_update(change, owner))
+            # Whoever asked for it again has the later word on whether it is tracked.
+            landed.append(_update(change, replace(owner, untracked_by=row.untracked_by)))
+    landed = _once(landed, folded)
     return _one_owner([_linked(one, folded, dropped) for one in landed], folded, shelf)
+
+
+def _once(landed: Sequence[Landed], folded: dict[int, int]) -> list[Landed]:
+    """One change a row and one row a birth.
+
+    Two rows can turn out to be one job in the same sweep, since both were asked about by the
+    same id; what was concluded for a row itself goes before what only landed there.
+    """
+    chosen: dict[object, Landed] = {}
+    for one in sorted(landed, key=lambda one: not _own(one)):
+        job = one.job
+        key = (job.kind, job.native_id, job.birth) if job.birth else (job.id or id(one))
+        first = chosen.setdefault(key, one)
+        if first is not one and _own(one) and first.job.id != job.id:
+            folded[job.id] = first.job.id
+    kept = {id(one) for one in chosen.values()}
+    return [one for one in landed if id(one) in kept]
+
+
+def _own(one: Landed) -> bool:
+    return one.before is not None and one.change.job.id == one.job.id
 
 
 class _Shelf:
@@ -131,7 +154,10 @@ class _Shelf:
             for row in self.by_id.values()
             if row.identity == identity and row.birth is None and row.id not in self.updated
         )
-        return next((row for row in waiting if row.tracked), None)
+        found = next((row for row in waiting if row.tracked), None)
+        if found is not None:
+            self.updated.add(found.id)  # it can only be one of several new jobs
+        return found
 
 
 def _newcomer(change: JobChange, shelf: _Shelf) -> Landed:

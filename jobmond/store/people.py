@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, or_, select, update
 
 from jobmond.errors import Refused
 from jobmond.model.commit import Added
@@ -35,18 +35,19 @@ def add(
     )
     lives = jobs_where(connection, identity)
     tracked = next((job for job in lives if job.tracked), None)
-    if tracked is not None:
-        if None not in (asked.birth, tracked.birth) and asked.birth != tracked.birth:
-            raise Refused(
-                f"{asked.ref} is still tracked as an earlier job under this id; "
-                f"sweep {asked.cluster} first, then add it again"
-            )
-        return Added(_give(connection, tracked, asked, classified), created=False)
-    meant = [job for job in lives if same_life(job, birth=asked.birth, submitted_at=submitted_at)]
-    if not meant:
+    born = next((job for job in lives if asked.birth and job.birth == asked.birth), None)
+    known = born or tracked
+    if known is None:
+        hints = [job for job in lives if same_life(job, asked.birth, submitted_at)]
+        known = hints[-1] if hints else None
+    if known is None:
         return Added(_insert(connection, asked), created=True)
-    known = meant[-1]
-    again = not ended(known)  # a person stopped tracking it and changed their mind
+    if born is None and tracked is not None and asked.birth and tracked.birth:
+        raise Refused(
+            f"{asked.ref} is still tracked as an earlier job under this id; "
+            f"sweep {asked.cluster} first, then add it again"
+        )
+    again = tracked is None and not ended(known)  # dropped by a person who changed their mind
     if again:
         _set(connection, known.id, {"tracked": True, "untracked_at": None, "untracked_by": None})
     return Added(_give(connection, known, asked, classified), created=again)
@@ -126,7 +127,7 @@ def the_job(connection: Connection, job_id: int) -> Job:
 
 
 def superseded(connection: Connection, job_ids: Sequence[int]) -> frozenset[int]:
-    """Those of `job_ids` under whose ref a newer incarnation is stored."""
+    """Those of `job_ids` whose ref another incarnation owns: the tracked one, else the newest."""
     table, later = incarnations.c, incarnations.alias()
     newer = (
         select(later.c.id)
@@ -134,7 +135,10 @@ def superseded(connection: Connection, job_ids: Sequence[int]) -> frozenset[int]
             later.c.cluster == table.cluster,
             later.c.kind == table.kind,
             later.c.native_id == table.native_id,
-            later.c.id > table.id,
+            or_(
+                and_(later.c.tracked, ~table.tracked),
+                and_(later.c.tracked == table.tracked, later.c.id > table.id),
+            ),
         )
         .exists()
     )
@@ -168,8 +172,9 @@ def _ids(written: str) -> list[ColumnElement[bool]]:
 
 
 def _owners(found: list[Job]) -> tuple[Job, ...]:
-    """The newest incarnation of each id; those tracked where any is."""
-    newest = {(job.cluster, job.kind, job.native_id): job for job in found}
+    """The incarnation that owns each id, tracked or newest; only tracked ones where any is."""
+    by_age = sorted(found, key=lambda job: (job.tracked, job.id))
+    newest = {(job.cluster, job.kind, job.native_id): job for job in by_age}
     alive = [job for job in newest.values() if job.tracked]
     return tuple(alive or newest.values())
 

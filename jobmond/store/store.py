@@ -130,8 +130,8 @@ class Store:
     def find(self, word: str) -> tuple[Job, ...]:
         """The jobs that `word` can mean: a ref, `ref@birth`, a native id, else a name.
 
-        The newest incarnation stands for its ref, tracked jobs before ended ones, and of a run
-        the latest life for the name. None is unknown, several are ambiguous.
+        The tracked or else newest incarnation stands for its ref, tracked jobs before ended
+        ones, and of a run the latest life for the name. None is unknown, several are ambiguous.
         """
         return self._read(people.find, word)
 
@@ -159,7 +159,7 @@ class Store:
         return next(iter(self._read(jobs_where, incarnations.c.id == job_id)), None)
 
     def superseded(self, jobs: Iterable[Job]) -> frozenset[int]:
-        """The ids of those that do not own their ref: a newer incarnation does."""
+        """The ids of those that do not own their ref: the tracked or else newest one does."""
         return self._read(people.superseded, [job.id for job in jobs])
 
     def lives(self, run: str, cluster: str) -> tuple[Job, ...]:

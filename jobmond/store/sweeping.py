@@ -246,13 +246,16 @@ def _free_lives(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
 
 def _fold(connection: Connection, decided: Plan, standing: Mapping[int, Standing]) -> None:
     """What was chosen for a row that is another one's twin moves there, and the row goes."""
-    for number, target in decided.folded.items():
+    places: dict[int, Place] = {}
+    for number, target in sorted(decided.folded.items()):
         given, kept = standing[number], standing[target]
-        place = placed(
-            Place(kept.choices, kept.bucket, kept.type, kept.run, kept.labels),
-            given.choices,
-            Classified(given.bucket, given.type, given.run, given.labels),
+        before = places.get(target) or Place(
+            kept.choices, kept.bucket, kept.type, kept.run, kept.labels
         )
+        classified = Classified(given.bucket, given.type, given.run, given.labels)
+        places[target] = placed(before, given.choices, classified)
+        connection.execute(delete(incarnations).where(incarnations.c.id == number))
+    for target, place in places.items():
         held = {
             "choices": codec.dump(place.choices),
             "bucket": place.bucket.value,
@@ -261,7 +264,6 @@ def _fold(connection: Connection, decided: Plan, standing: Mapping[int, Standing
         }
         if place.choices.name:
             held["name"] = place.choices.name
-        connection.execute(delete(incarnations).where(incarnations.c.id == number))
         connection.execute(update(incarnations).where(incarnations.c.id == target).values(held))
 
 

@@ -51,6 +51,15 @@ class Cluster:
             self.logins_seen[i] = transport.logins
         return total
 
+    async def acted(self) -> bool:
+        """Whether the person that a transport waits for has acted, where it can tell without
+        contacting the far side."""
+        for transport in self.transports:
+            acted = getattr(transport, "acted", None)
+            if acted is not None and await acted():
+                return True
+        return False
+
     def retry_login(self) -> None:
         """Let transports that wait for a person try once more."""
         for transport in self.transports:

@@ -128,7 +128,8 @@ def _news(move: Move, examined: Autopsy, verdict: Judged, now: datetime) -> Iter
             )
         elif notices.worth_telling(job, move.transition):
             yield notices.transition_news(job, move.transition, at=now)
-    elif move.first_part_failed and move.transition is None:
+    # Also where the same sweep first saw it run: the failure must not wait for the array's end.
+    if move.first_part_failed and move.restarted_as is None and job.state not in TERMINAL:
         yield notices.array_news(job, at=now)
     if examined.cause_changed:
         yield notices.cause_news(job, at=now)

@@ -13,7 +13,7 @@ from jobmond.analysis.health import changed, health_after, may_contact
 from jobmond.analysis.settle import Classify, Found, Move, asked_about, settled
 from jobmond.model.commit import ClusterSnapshot, JobChange, SweepCommit
 from jobmond.model.job import ClusterHealth, Job
-from jobmond.model.observation import LogTail, Reading
+from jobmond.model.observation import PERMISSION, LogTail, Reading
 from jobmond.model.state import TERMINAL, ClusterStatus, Kind, PostMortem
 from jobmond.ports import Clock
 from jobmond.sweep.cluster import Cluster
@@ -85,7 +85,7 @@ class Sweeper:
         )
         if not cluster.active:
             return await self._switched_off(cluster, past, started_at)
-        if not may_contact(past.health, now=started_at, asked=asked):
+        if not await _may_contact(cluster, past.health, now=started_at, asked=asked):
             return _left_alone(cluster, past, started_at)
         if asked:
             cluster.retry_login()
@@ -113,7 +113,7 @@ class Sweeper:
     ) -> tuple[Move, ...]:
         found = await self._unknown(cluster.name, answers.found)
         first_contact = past.health is None or past.health.last_ok_at is None
-        return await asyncio.to_thread(
+        moves = await asyncio.to_thread(
             settled,
             cluster.name,
             past.jobs,
@@ -126,6 +126,21 @@ class Sweeper:
             now=self.clock.now(),
             unknown_for=self.unknown_for,
         )
+        return await self._told_before(cluster.name, moves)
+
+    async def _told_before(self, cluster: str, moves: Sequence[Move]) -> tuple[Move, ...]:
+        """`moves` without the word about incarnations whose end was told in an earlier tracking.
+
+        Somebody who adds an id once more, and means the job that has ended, gets no second alarm.
+        """
+        fresh = [m.job for m in moves if m.before and m.before.birth is None and m.job.birth]
+        told: set[tuple[Kind, str, str | None]] = set()
+        for kind in {job.kind for job in fresh}:
+            ids = [job.native_id for job in fresh if job.kind is kind]
+            pairs = await self.call(self.memory.known, cluster, kind, ids)
+            told |= {(kind, native_id, birth) for native_id, birth in pairs}
+        again = {job.id for job in fresh if (job.kind, job.native_id, job.birth) in told}
+        return tuple(replace(m, silent=True) if m.job.id in again else m for m in moves)
 
     async def _unknown(self, cluster: str, found: Sequence[Found]) -> list[Found]:
         """What was found and is no incarnation that was tracked before."""
@@ -174,6 +189,7 @@ class Sweeper:
             ),
         )
         _say(cluster, answers, moves)
+        _say_denied(cluster, moves, conclusion.changes)
         return Result(
             cluster.name,
             now,
@@ -195,6 +211,15 @@ class Sweeper:
                 SweepCommit(cluster.name, now, now, health=health, changes=changes),
             )
         return Result(cluster.name, now, health.status, _tracked(past.jobs), 0, contacted=False)
+
+
+async def _may_contact(
+    cluster: Cluster, health: ClusterHealth | None, *, now: datetime, asked: bool
+) -> bool:
+    if may_contact(health, now=now, asked=asked):
+        return True
+    waits = health is not None and health.status == ClusterStatus.NEEDS_LOGIN
+    return waits and await cluster.acted()
 
 
 def _left_alone(cluster: Cluster, past: ClusterSnapshot, now: datetime) -> Result:
@@ -264,3 +289,15 @@ def _say(cluster: Cluster, answers: Answers, moves: Sequence[Move]) -> None:
     for move in moves:
         if move.error is not None:
             journal.warning("not moved", job=move.job.ref, why=move.error)
+
+
+def _say_denied(cluster: Cluster, moves: Iterable[Move], changes: Iterable[JobChange]) -> None:
+    """Logs that the login user may not read: each reason when it comes up, with all its jobs."""
+    known = {m.before.ref: m.before.log.error for m in moves if m.before is not None}
+    jobs: dict[str, list[str]] = {}
+    for job in (change.job for change in changes):
+        why = job.log.error or ""
+        if why.startswith(PERMISSION) and why != known.get(job.ref):
+            jobs.setdefault(why, []).append(job.ref)
+    for why, refs in jobs.items():
+        journal.warning("log not readable", cluster=cluster.name, why=why, jobs=" ".join(refs))

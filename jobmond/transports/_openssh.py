@@ -4,9 +4,11 @@ import base64
 import binascii
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from jobmond.errors import ConfigError
 
 DEFAULT_PORT = 22
 _DEFAULT_KEYS = ("id_ed25519_sk", "id_ecdsa_sk", "id_ed25519", "id_ecdsa", "id_rsa")
@@ -125,30 +127,101 @@ def _expanded(name: str, home: Path, tokens: Mapping[str, str]) -> Path:
     return Path(name)
 
 
-def login_command(
-    host: str,
-    *,
-    user: str | None = None,
-    port: int | None = None,
-    identity_file: Path | None = None,
-    config_file: Path | None = None,
-    known_hosts_file: Path | None = None,
-    jump: str | None = None,
-) -> str:
-    """The `ssh` command that logs in the way jobmond does, for a person to try."""
-    words = ["ssh"]
-    if config_file is not None:
-        words += ["-F", str(config_file)]
-    if known_hosts_file is not None:
-        words += ["-o", f"UserKnownHostsFile={known_hosts_file}"]
-    if identity_file is not None:
-        words += ["-i", str(identity_file)]
-    if jump is not None:
-        words += ["-J", jump]
-    if port is not None:
-        words += ["-p", str(port)]
-    words += [f"{user}@{host}" if user else host, "true"]
-    return shlex.join(words)
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A host and what the settings say about logging in there. None leaves it to ssh_config."""
+
+    host: str
+    user: str | None = None
+    port: int | None = None
+    identity_file: Path | None = None
+    config_file: Path | None = None
+    known_hosts_file: Path | None = None
+    jump: str | None = None
+
+    def words(self, *options: str) -> list[str]:
+        """The `ssh` command line that logs in like this, with further options."""
+        words = ["ssh", *options]
+        if self.config_file is not None:
+            words += ["-F", str(self.config_file)]
+        if self.known_hosts_file is not None:
+            words += ["-o", f"UserKnownHostsFile={self.known_hosts_file}"]
+        if self.identity_file is not None:
+            words += ["-i", str(self.identity_file)]
+        if self.jump is not None:
+            words += ["-J", self.jump]
+        if self.port is not None:
+            words += ["-p", str(self.port)]
+        return [*words, f"{self.user}@{self.host}" if self.user else self.host]
+
+    @property
+    def command(self) -> str:
+        """The command that logs in like this and goes, for a person to try."""
+        return shlex.join([*self.words(), "true"])
+
+
+def master_command(login: Login, socket: Path, *, keepalive_s: float) -> str:
+    """The command with which a person logs in and leaves a connection for others to share.
+
+    It stays without a session on it, whatever ssh_config says about ControlPersist, and ends
+    when the far side is silent three times in a row.
+    """
+    shared = ["-fNM", "-S", socket_word(socket), "-o", "ControlPersist=no"]
+    alive = [f"ServerAliveInterval={max(1, round(keepalive_s))}", "ServerAliveCountMax=3"]
+    return shlex.join(login.words(*shared, "-o", alive[0], "-o", alive[1]))
+
+
+def socket_word(socket: Path) -> str:
+    """A control socket for `ssh -S`, which would expand per cent signs."""
+    return str(socket).replace("%", "%%")
+
+
+def stale_command(socket: Path) -> str:
+    """The command that takes away a socket at which nobody listens."""
+    return shlex.join(["rm", "-f", str(socket)])
+
+
+def folder_command(folder: Path) -> str:
+    """The command that makes a folder for a control socket."""
+    return shlex.join(["mkdir", "-p", "-m", "700", str(folder)])
+
+
+def told(configuration: bytes) -> dict[str, str]:
+    """What `ssh -G` printed: the value of each keyword, of several the first."""
+    found: dict[str, str] = {}
+    for line in configuration.decode("utf-8", "surrogateescape").splitlines():
+        keyword, _, value = line.partition(" ")
+        found.setdefault(keyword.lower(), value)
+    return found
+
+
+def checked_hosts(hosts: Sequence[str], transport: str) -> tuple[str, ...]:
+    """Hosts that no program can take for an option or a user.
+
+    Raises:
+        ConfigError: there is none, or one is no host.
+    """
+    if isinstance(hosts, str):
+        hosts = [hosts]
+    if not hosts:
+        raise ConfigError(f"transport {transport}: no host")
+    for host in hosts:
+        if not host or "@" in host or host.startswith("-") or not host.isprintable():
+            raise ConfigError(f"host {host!r} is no host name; a user name goes into `user`")
+    return tuple(hosts)
+
+
+def checked_jump(jump: str | None) -> str | None:
+    """A ProxyJump value that can be understood.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    try:
+        stops(jump)
+    except ValueError as wrong:
+        raise ConfigError(f"proxy_jump: {wrong}") from wrong
+    return jump
 
 
 def known_hosts_name(host: str, port: int) -> str:

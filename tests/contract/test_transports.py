@@ -13,7 +13,7 @@ from jobmond.errors import TransientTransportError
 from jobmond.ports import Answer, Transport
 from jobmond.registry import transports
 from tests.needs import need
-from tests.sshd import processes_of, running_sshd
+from tests.sshd import master_connection, processes_of, running_sshd
 
 MEGABYTE = 1_000_000
 PATIENCE_S = 30.0
@@ -38,6 +38,11 @@ async def transport(
                 identity_file=sshd.key,
                 known_hosts_file=sshd.known_hosts,
             )
+        elif name == "openssh":
+            sshd = stack.enter_context(running_sshd())
+            socket = sshd.place / "master"
+            stack.enter_context(master_connection(sshd, socket))
+            made = transports[name](hosts=["127.0.0.1"], control_path=socket)
         else:
             need(False, f"transport {name} has no far side in these tests")
         yield made

@@ -1,8 +1,11 @@
 """The ends of real files, read by a real /bin/sh."""
 
+import getpass
 import os
+import shlex
 import shutil
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from jobmond.model.observation import Absent, LogAsk, LogTail, Read, Reading, Un
 from jobmond.ports import Answer
 from jobmond.transports.local import LocalTransport
 from tests.doubles import ScriptedTransport, ShellTransport
+from tests.needs import need
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 MTIME = 1_795_000_000
@@ -145,7 +149,61 @@ async def test_what_may_not_be_read_is_unavailable_and_not_absent(tmp_path):
     wrote(tmp_path / "train_7.out", b"somebody else's?")
     found = await reading(ask(tmp_path / "a.out", workdir=tmp_path), ShellTransport(programs))
     assert isinstance(found, Unavailable)
-    assert found.why.startswith("permission denied: ")
+    assert found.why.startswith(f"permission: {getpass.getuser()} may not ")
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody can enter; needs root, who can be somebody else."""
+    need(os.geteuid() == 0, "only root can read as somebody else")
+    with tempfile.TemporaryDirectory(prefix="jm-logs-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+async def test_a_log_of_somebody_else_and_how_they_can_share_it(open_folder: Path):
+    path = wrote(open_folder / "it's mine.out", b"secret")
+    path.chmod(0o600)
+    nobody = ShellTransport(user="nobody")
+    assert await reading(ask(path), nobody) == Unavailable(
+        f"permission: nobody may not read {path} (-rw------- root); root can allow it: "
+        f"setfacl -m u:nobody:r {shlex.quote(str(path))}"
+    )
+    path.chmod(0o644)
+    assert (await tail(ask(path), nobody)).tail == b"secret"
+
+
+@pytest.mark.parametrize("inside", ["a.out", "deeper/a.out", "/a.out"])
+async def test_the_first_closed_folder_is_what_to_open(open_folder: Path, inside: str):
+    closed = open_folder / "closed"
+    closed.mkdir(mode=0o700)
+    found = await reading(ask(f"{closed}/{inside}"), ShellTransport(user="nobody"))
+    assert found == Unavailable(
+        f"permission: nobody may not enter {closed} (drwx------ root); root can allow it: "
+        f"setfacl -m u:nobody:x {closed}"
+    )
+
+
+async def test_a_link_into_a_closed_folder(open_folder: Path):
+    closed = open_folder / "closed"
+    closed.mkdir(mode=0o700)
+    link = open_folder / "a.out"
+    link.symlink_to(closed / "a.out")
+    found = await reading(ask(link), ShellTransport(user="nobody"))
+    assert found == Unavailable(f"permission: nobody may not read {link}")
+
+
+async def test_one_log_that_may_not_be_read_spoils_no_other(open_folder: Path):
+    mine = wrote(open_folder / "7.out", b"mine")
+    theirs = wrote(open_folder / "8.out", b"theirs")
+    mine.chmod(0o644)
+    theirs.chmod(0o600)
+    reader = FileReader(ShellTransport(user="nobody"))
+    asks = [ask(theirs, native_id="8"), ask(mine, native_id="7"), ask(theirs, native_id="9")]
+    found = await reader.read_tails(asks, now=NOW, timeout_s=60)
+    assert isinstance(found["7"], Read)
+    assert isinstance(found["8"], Unavailable)
+    assert found["8"] == found["9"]
 
 
 def stingy(folder: Path, *, times: int) -> ShellTransport:

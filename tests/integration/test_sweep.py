@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from jobmond import registry
 from jobmond.model.job import Choices
@@ -331,6 +332,32 @@ async def test_a_held_job_says_so_when_it_comes_and_when_it_goes(scene):
     assert [t[0] for t in scene.told()] == ["transition", "signal", "cleared"]
 
 
+async def test_logs_that_may_not_be_read_are_said_once_with_what_helps(scene):
+    why = "permission: bob may not enter /home/alice; alice can allow it: setfacl"
+    scene.far.logs = {"1": Unavailable(why), "2": Unavailable(why), "3": Unavailable("budget")}
+    for native_id in scene.far.logs:
+        scene.add(native_id)
+    running = {f"_{n}": seen(State.RUNNING) for n in scene.far.logs}
+    with capture_logs() as journal:
+        for _ in range(3):
+            await scene.sweep(**running)
+    assert [line for line in journal if line["log_level"] == "warning"] == [
+        {
+            "event": "log not readable",
+            "log_level": "warning",
+            "cluster": "lab",
+            "why": why,
+            "jobs": "lab/1 lab/2",
+        }
+    ]
+    assert (scene.job("lab/1").log.status, scene.job("lab/1").log.error) == ("unavailable", why)
+    with capture_logs() as journal:
+        scene.far.logs = {n: text(b"step 1\n") for n in scene.far.logs}
+        await scene.sweep(**running)
+    assert not journal
+    assert scene.job("lab/1").log.status == "read"
+
+
 async def test_a_log_that_could_not_be_read_is_looked_for_again(scene):
     scene.add("1")
     await scene.sweep(_1=seen(State.RUNNING))
@@ -351,3 +378,23 @@ async def test_a_log_that_could_not_be_read_is_looked_for_again(scene):
         "FAILED",
         "FAILED",
     )
+
+
+async def test_a_job_that_is_added_again_after_its_end_gives_no_second_alarm(scene):
+    scene.add("1")
+    await scene.sweep(_1=seen(State.RUNNING))
+    await scene.sweep(_1=seen(State.FAILED, exit_code=1))
+    told = scene.told()
+    scene.add("1")
+    await scene.sweep(_1=seen(State.FAILED, exit_code=1))
+    assert scene.told() == told
+    assert scene.job("lab/1").state is State.FAILED
+    assert not scene.job("lab/1").tracked
+
+
+async def test_another_job_under_the_same_id_is_told(scene):
+    scene.add("1")
+    await scene.sweep(_1=seen(State.FAILED, exit_code=1))
+    scene.add("1")
+    await scene.sweep(_1=seen(State.FAILED, birth="900", exit_code=2))
+    assert len(scene.told()) == 2

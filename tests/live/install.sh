@@ -1,10 +1,11 @@
 #!/bin/sh
-# Installs what the live tests need on Debian. Run as root; does nothing when all is there.
+# Installs what the live tests need on Debian, and the servers and shells that others test against.
+# Run as root; does nothing when all is there.
 # No service is started: the tests start their own daemons, on loopback and under other names.
 set -eu
 
 PACKAGES="slurmctld slurmd slurmdbd slurm-client munge mariadb-server mariadb-client
- openssh-server openssh-client"
+ openssh-server openssh-client postgresql tcsh fish zsh ksh"
 
 missing=
 for package in $PACKAGES; do

@@ -14,7 +14,7 @@ from tests.live.product import MakeProduct, Product, doubled, ref
 
 pytestmark = pytest.mark.live
 
-ROUNDS = 8
+ROUNDS = 6
 A_ROUND = 4  # jobs that end in each
 LATEST_S = 0.5  # a sweep on loopback is about over then
 GATE = "until [ -e ~/gate-{} ]; do sleep 0.1; done; exit {}"

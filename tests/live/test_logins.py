@@ -26,9 +26,13 @@ def test_a_host_key_that_changed_waits_for_a_person(make_scene: MakeScene) -> No
     assert product.ctl("sweep", "--wait").code == 1
     assert lab.connections() == connections
     scene.assert_unmoved()
-    told = [("cluster", "ok", "needs-login")]
-    assert product.cluster_told() == told
-    (event,) = (one for one in product.events() if one.type == "cluster")
+    told = product.cluster_told()
+    # A tick may have met the restart of sshd itself.
+    assert told in (
+        [("cluster", "ok", "needs-login")],
+        [TROUBLE, ("cluster", "unreachable", "needs-login")],
+    )
+    event = [one for one in product.events() if one.type == "cluster"][-1]
     assert event.whole["severity"] == "alarm"
     assert "known_hosts" in event.whole["body"] or "ssh" in event.whole["body"]
 

@@ -18,9 +18,8 @@ from tests.live.lab import Lab, Submission, User
 from tests.live.options import LabOptions
 from tests.live.product import Event, Product, doubled, ref
 
-# The story below takes about three minutes, all in the setup of whichever test comes first; with
-# several workers it must not be played on each.
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600), pytest.mark.xdist_group("states")]
+# The story below takes about three minutes, all in the setup of whichever test comes first.
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
 GATE = "until [ -e ~/gate-{} ]; do sleep 0.2; done\n"
 EATER = "x=$(head -c 300000000 /dev/zero | tr '\\0' x); sleep 10; echo ${#x}"

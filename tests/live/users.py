@@ -6,15 +6,13 @@ import os
 import pwd
 import shlex
 import shutil
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.live.waiting import wait_for
+from tests.accounts import change_accounts
 
 NO_SUCH_USER = 6  # userdel: another process cleared the same orphan first
-LOCK_WAIT_S = 30.0  # another lab may hold /etc/passwd.lock
 # A login shell (`bash -l`) gets PATH anew from /etc/profile, which would hide the counting.
 _PROFILE = """\
 [ -z "${JOBMOND_LAB:-}" ] || PATH=$JOBMOND_LAB/counting/bin:$PATH
@@ -39,7 +37,7 @@ def create_user(name: str, homes: Path, key_file: Path) -> User:
     Raises TimeoutError when /etc/passwd stays locked.
     """
     home = homes / name
-    _change_accounts(["useradd", "-M", "-s", "/bin/bash", "-d", str(home), "-p", "*", name])
+    change_accounts(["useradd", "-M", "-s", "/bin/bash", "-d", str(home), "-p", "*", name])
     entry = pwd.getpwnam(name)
     home.mkdir(mode=0o755)
     profile = home / ".profile"
@@ -57,7 +55,7 @@ def users_under(homes: Path) -> list[pwd.struct_passwd]:
 def remove_users(homes: Path) -> None:
     """Delete the users of `homes` and the homes; nothing of theirs may run any more."""
     for entry in users_under(homes):
-        _change_accounts(["userdel", "--force", entry.pw_name], fine=(0, NO_SUCH_USER))
+        change_accounts(["userdel", "--force", entry.pw_name], fine=(0, NO_SUCH_USER))
     shutil.rmtree(homes, ignore_errors=True)
 
 
@@ -71,17 +69,3 @@ def set_bashrc(user: User, text: str) -> None:
 def printing(lines: Iterable[str]) -> str:
     """Shell text that prints `lines` on standard output."""
     return "".join(f"printf '%s\\n' {shlex.quote(line)}\n" for line in lines)
-
-
-def _change_accounts(argv: list[str], fine: tuple[int, ...] = (0,)) -> None:
-    tries: list[subprocess.CompletedProcess[str]] = []
-
-    def done() -> bool:
-        tries.append(subprocess.run(argv, capture_output=True, text=True, check=False))
-        if tries[-1].returncode in fine:
-            return True
-        if "lock" in tries[-1].stderr:
-            return False
-        raise RuntimeError(f"{argv}: rc {tries[-1].returncode}: {tries[-1].stderr}")
-
-    wait_for(done, LOCK_WAIT_S, what=" ".join(argv), every_s=0.2)

@@ -37,7 +37,7 @@ class Route:
     @property
     def login(self) -> str:
         """The command with which a person logs in like this."""
-        return _openssh.login_command(
+        return _openssh.Login(
             self.host,
             user=self.user,
             port=self.port,
@@ -45,7 +45,7 @@ class Route:
             config_file=self.config_file,
             known_hosts_file=self.known_hosts_file,
             jump=None if self.behind else self.jump,
-        )
+        ).command
 
 
 @dataclass(frozen=True, slots=True)

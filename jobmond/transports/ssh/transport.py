@@ -63,12 +63,12 @@ class SshTransport:
         keepalive_interval_s: float = 15.0,
         grace_s: float = 1.0,
     ) -> None:
-        self._hosts = _checked_hosts(hosts)
+        self._hosts = _openssh.checked_hosts(hosts, "ssh")
         self._route = Route(
             host=self._hosts[0],
             user=user,
             port=port,
-            jump=_checked_jump(proxy_jump),
+            jump=_openssh.checked_jump(proxy_jump),
             identity_file=_existing("identity_file", identity_file),
             known_hosts_file=_existing("known_hosts_file", known_hosts_file),
             config_file=_existing("ssh_config_file", ssh_config_file),
@@ -267,25 +267,6 @@ class _Call:
     max_bytes: int
     deadline_at_s: float  # of the event loop's clock
     line: Line | None = None
-
-
-def _checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(hosts, str):
-        hosts = [hosts]
-    if not hosts:
-        raise ConfigError("transport ssh: no host")
-    for host in hosts:
-        if not host or "@" in host or host.startswith("-") or not host.isprintable():
-            raise ConfigError(f"host {host!r} is no host name; a user name goes into `user`")
-    return tuple(hosts)
-
-
-def _checked_jump(jump: str | None) -> str | None:
-    try:
-        _openssh.stops(jump)
-    except ValueError as wrong:
-        raise ConfigError(f"proxy_jump: {wrong}") from wrong
-    return jump
 
 
 def _existing(key: str, name: str | Path | None) -> Path | None:

@@ -1,10 +1,12 @@
 """A store on a real SQLite file and, where a server can be started, on PostgreSQL."""
 
+import importlib.util
 import os
 import pwd
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,23 +22,23 @@ from jobmond.model.observation import Facts
 from jobmond.model.outcome import Delivery, News, Transition
 from jobmond.model.state import Bucket, Kind, Severity, State
 from jobmond.store import Store
+from tests.needs import need
 
 NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The URL of a throw-away server on a socket, without a database name."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    if not programs:
-        pytest.skip("PostgreSQL is not installed (/usr/lib/postgresql/*/bin)")
-    pytest.importorskip("psycopg", reason="psycopg is not installed (extra `postgres`)")
+    need(programs, "PostgreSQL is not installed (/usr/lib/postgresql/*/bin)")
+    need(importlib.util.find_spec("psycopg"), "psycopg is not installed (extra `postgres`)")
     try:
         owner = pwd.getpwnam("postgres") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
     except KeyError:
-        pytest.skip("PostgreSQL refuses to run as root and there is no user `postgres`")
-    folder = Path(f"/tmp/jobmond-pg-{os.getpid()}")
-    folder.mkdir(mode=0o700)
+        owner = None
+    need(owner, "PostgreSQL refuses to run as root and there is no user `postgres`")
+    folder = Path(tempfile.mkdtemp(prefix="jobmond-pg-", dir="/tmp"))  # short: it holds a socket
     os.chown(folder, owner.pw_uid, owner.pw_gid)
     identity = {"user": owner.pw_uid, "group": owner.pw_gid} if os.geteuid() == 0 else {}
     tools = programs[-1].parent
@@ -99,9 +101,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/jobmond.db"
+    pattern = request.getfixturevalue("postgres")  # skips where there is no driver either
     import psycopg
 
-    pattern = request.getfixturevalue("postgres")
     name = f"jm_{uuid4().hex}"
     server = pattern.format(database="postgres").replace("+psycopg", "")
     with psycopg.connect(server, autocommit=True) as connection:

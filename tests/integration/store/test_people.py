@@ -128,6 +128,15 @@ def test_an_id_tracked_with_another_birth_is_refused(store, make):
         add(store, make, birth="new", kind=Kind.LOCAL)
 
 
+def test_a_birth_that_is_stored_means_that_row_whatever_waits_under_the_id(store, make):
+    store.commit(make.sweep(ended(make)))
+    (old,) = store.history()
+    waiting = add(store, make).job
+    named = add(store, make, birth="1764400000", choices=Choices(description="late"))
+    assert (named.created, named.job.id, named.job.tracked) == (False, old.id, False)
+    assert store.job(waiting.id) == waiting
+
+
 def test_a_birth_and_facts_given_later_are_taken(store, make):
     add(store, make)
     job = add(store, make, birth="b", facts=Facts(name="n")).job
@@ -179,6 +188,15 @@ def test_a_name_means_the_latest_life_of_its_run(store, make):
     assert refs(store.find("train")) == ["leo/9"]
     store.commit(make.sweep(make.job("10", run="third")))
     assert refs(store.find("train")) == ["leo/9", "leo/10"]
+
+
+def test_a_tracked_incarnation_owns_its_ref_though_an_ended_one_was_stored_later(store, make):
+    store.commit(make.sweep(make.job(birth="2", life=2)))
+    store.commit(make.sweep(ended(make, birth="1")))
+    (owner,) = store.find("leo/4711")
+    assert owner.birth == "2"
+    (older,) = store.history()
+    assert store.superseded([owner, older]) == {older.id}
 
 
 # choose, untrack, lists

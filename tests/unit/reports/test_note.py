@@ -29,6 +29,14 @@ CASES = {
         {"log": LogEvidence("absent", "/l")},
         "no log at the path the source names; tokenise",
     ),
+    "a log that may not be read": (
+        {"log": LogEvidence("unavailable", "/l", error="permission: bob may not read /l")},
+        "log could not be read: permission; tokenise",
+    ),
+    "a log that was not to be had": (
+        {"log": LogEvidence("unavailable", "/l", error="connection lost")},
+        "log could not be read; tokenise",
+    ),
     "nobody has seen it": (
         {"state": State.PENDING, "seen_at": None},
         "not asked about yet; tokenise",

@@ -90,6 +90,30 @@ def test_a_rule_of_the_interface_that_is_not_there_yet_is_said(read: Read) -> No
     )
 
 
+def test_what_has_no_effect_yet_is_said(read: Read) -> None:
+    loaded = read(
+        """
+        registry_files = "~/active_jobs.json"
+        [nel]
+        home = "/srv/nel"
+        [launcher]
+        [policy]
+        on_collapse = "cancel"
+        [clusters.x]
+        kind = "local"
+        ops_file = "ops.md"
+        benign = ["x"]
+        """
+    )
+    assert loaded.warnings == (
+        "registry_files has no effect in this version",
+        "nel has no effect in this version",
+        "policy.on_collapse has no effect in this version; nothing is ever cancelled",
+        "clusters.x.ops_file has no effect in this version",
+        "clusters.x.benign has no effect in this version",
+    )
+
+
 def test_classify_tables_are_the_rules_of_the_decisions(read: Read) -> None:
     settings = read(
         r"""

@@ -99,6 +99,12 @@ def test_a_new_job_takes_the_row_a_person_added_without_birth():
     assert not kept.job.discovered
 
 
+def test_a_waiting_row_is_taken_once():
+    decided = landed(job(0, birth="b"), job(0, birth="c"), rows=[row(5, birth=None)])
+    assert [(one.job.id, one.job.birth) for one in decided.landed] == [(5, "b"), (0, "c")]
+    assert [one.job.tracked for one in decided.landed] == [False, True]
+
+
 def test_an_ended_life_found_on_the_way_never_takes_a_waiting_row():
     decided = landed(job(0, tracked=False, birth="old"), rows=[row(5, birth=None)])
     assert decided.landed[0].before is None
@@ -164,3 +170,33 @@ def test_dropping_a_run_means_its_next_life_unless_that_was_discovered():
 def test_a_successor_tracked_already_stays_tracked_though_its_predecessor_was_dropped():
     (kept,) = landed(job(1, predecessor=9), rows=[row(1)], dropped={9: "alice"}).landed
     assert (kept.job.tracked, kept.untracked_by) == (True, None)
+
+
+def test_two_rows_asked_about_by_one_id_become_one_and_its_own_change_counts():
+    rows = [row(5, tracked=False, state=State.LOST), row(9, birth=None)]
+    alive = job(5, proof="own"), job(9, proof="other")
+    for pair in (alive, alive[::-1]):
+        decided = landed(*pair, rows=rows)
+        assert decided.folded == {9: 5}
+        assert [(one.job.id, one.job.proof) for one in decided.landed] == [(5, "own")]
+
+
+def test_two_rows_without_birth_that_get_the_same_one_become_one():
+    rows = [row(5, birth=None, tracked=False, state=State.LOST), row(9, birth=None)]
+    decided = landed(job(5), job(9), rows=rows)
+    assert decided.folded == {9: 5}
+    assert [(one.job.id, one.job.tracked) for one in decided.landed] == [(5, True)]
+
+
+def test_a_new_job_that_a_row_turns_out_to_be_in_the_same_sweep_is_that_row():
+    decided = landed(job(0), job(5), rows=[row(5, birth=None)])
+    assert [one.job.id for one in decided.landed] == [5]
+    assert decided.folded == {}
+    assert [one.job.id for one in landed(job(0), job(0, birth="b")).landed] == [0]
+    assert len(landed(job(0, birth=None), job(0, birth=None, native_id="2")).landed) == 2
+
+
+def test_a_job_asked_for_again_is_tracked_though_it_was_dropped_before():
+    rows = [row(5, tracked=False, untracked_by="alice", state=State.LOST), row(9, birth=None)]
+    decided = landed(job(9), rows=rows)
+    assert [(one.job.id, one.job.tracked) for one in decided.landed] == [(5, True)]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobmond.errors import ConfigError
 from jobmond.transports import _openssh
 from tests.needs import need
 from tests.sshd import keygen
@@ -121,19 +122,19 @@ def test_where_host_keys_are_looked_up(
 
 
 def test_login_commands() -> None:
-    assert _openssh.login_command("leonardo") == "ssh leonardo true"
-    assert _openssh.login_command("h", user="alice", port=2222) == "ssh -p 2222 alice@h true"
+    assert _openssh.Login("leonardo").command == "ssh leonardo true"
+    assert _openssh.Login("h", user="alice", port=2222).command == "ssh -p 2222 alice@h true"
     assert (
-        _openssh.login_command(
+        _openssh.Login(
             "h",
             identity_file=Path("/a key"),
             config_file=Path("/c"),
             known_hosts_file=Path("/k"),
             jump="gate",
-        )
+        ).command
         == "ssh -F /c -o UserKnownHostsFile=/k -i '/a key' -J gate h true"
     )
-    assert _openssh.login_command("$(reboot)") == "ssh '$(reboot)' true"
+    assert _openssh.Login("$(reboot)").command == "ssh '$(reboot)' true"
 
 
 def test_commands_for_keys() -> None:
@@ -178,3 +179,45 @@ def test_any_words_as_jump_hosts(jump: str) -> None:
             assert stop.host
     except ValueError:
         pass
+
+
+def test_the_command_that_opens_a_master() -> None:
+    login = _openssh.Login("h", user="alice", port=2222, config_file=Path("/c"), jump="gate")
+    assert _openssh.master_command(login, Path("/run/a b/100%"), keepalive_s=15) == (
+        "ssh -fNM -S '/run/a b/100%%' -o ControlPersist=no -o ServerAliveInterval=15 "
+        "-o ServerAliveCountMax=3 -F /c -J gate -p 2222 alice@h"
+    )
+    short = _openssh.master_command(_openssh.Login("h"), Path("/s"), keepalive_s=0.2)
+    assert "ServerAliveInterval=1 " in short  # 0 would be never
+    hostile = _openssh.master_command(_openssh.Login("$(reboot)"), Path("/s;x"), keepalive_s=1)
+    assert hostile.startswith("ssh -fNM -S '/s;x' ")
+    assert hostile.endswith(" '$(reboot)'")
+
+
+def test_commands_for_sockets() -> None:
+    assert _openssh.stale_command(Path("/run/a b")) == "rm -f '/run/a b'"
+    assert _openssh.folder_command(Path("/run/a b")) == "mkdir -p -m 700 '/run/a b'"
+
+
+def test_what_ssh_says_about_its_configuration() -> None:
+    said = b"user alice\nhostname 127.0.0.1\nidentityfile ~/.ssh/a\nidentityfile ~/.ssh/b\n"
+    said += b"controlpath /home/al ice/cm-\xff\nforkafterauthentication\n"
+    assert _openssh.told(said) == {
+        "user": "alice",
+        "hostname": "127.0.0.1",
+        "identityfile": "~/.ssh/a",
+        "controlpath": "/home/al ice/cm-\udcff",
+        "forkafterauthentication": "",
+    }
+
+
+@given(st.binary())
+def test_any_bytes_are_taken_for_a_configuration(raw: bytes) -> None:
+    assert all(isinstance(value, str) for value in _openssh.told(raw).values())
+
+
+@pytest.mark.parametrize("hosts", [[], [""], ["-oProxyCommand=x"], ["alice@h"], ["a\nb"]])
+def test_what_is_no_host(hosts: list[str]) -> None:
+    with pytest.raises(ConfigError, match="host"):
+        _openssh.checked_hosts(hosts, "openssh")
+    assert _openssh.checked_hosts("h", "ssh") == ("h",)
