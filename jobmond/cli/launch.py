@@ -19,7 +19,7 @@ from jobmond.reports.choose import the_bucket
 from jobmond.reports.times import instant
 
 _NOT_FOUND, _NOT_RUNNABLE = 127, 126
-_NAME_CHARS, _COMMAND_CHARS = 256, 16_384  # what a daemon takes
+_NAME_CHARS, _PROSE_CHARS, _COMMAND_CHARS = 256, 4096, 8192  # what a daemon takes and reads
 _ANNOUNCE_S = 3.0  # nobody waits longer for a daemon than for their own program
 
 
@@ -112,12 +112,12 @@ class _Run:
             pid=pid,
             birth=birth,
             name=visible(self._wish["name"] or Path(self._command[0]).name)[:_NAME_CHARS],
-            command=self._command,
+            command=_bounded(self._command),
             log=log,
             workdir=_workdir(),
             user=me(),
             started_at=started_at,
-            description=self._wish["description"],
+            description=(self._wish["description"] or "")[:_PROSE_CHARS] or None,
             labels=tuple(self._wish["labels"] or ()),
             bucket=self._wish["bucket"],
             type=self._wish["type"],
@@ -143,6 +143,7 @@ class _Run:
     def _announce(self, record: Record, *, again: bool = False) -> None:
         body = {
             **self._wish,
+            "description": record.description,
             "pid": record.pid,
             "birth": record.start_ticks,
             "boot_id": record.boot_id,
@@ -181,6 +182,12 @@ class _Run:
         if self._session.as_json:
             end = {"ref": self._ref, "exit_code": record.exit_code, "signal": record.signal}
             show_json(end, err=True)
+
+
+def _bounded(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The command as it is, or its beginning as one word where it is very long."""
+    whole = shlex.join(command)
+    return command if len(whole) <= _COMMAND_CHARS else (whole[:_COMMAND_CHARS],)
 
 
 def _workdir() -> str:

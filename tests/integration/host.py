@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0  # a machine that is busy with other things
 _SLURM = ("squeue", "sacct", "scontrol", "sinfo", "sbatch")
 
 T = TypeVar("T")

@@ -14,6 +14,7 @@ import pytest
 
 from tests.integration.host import (
     NOT_SET_UP,
+    PATIENCE_S,
     Host,
     fake_squeue,
     is_root,
@@ -78,7 +79,7 @@ def writer(host: Host, log: Path, last_words: str, **over: object) -> "subproces
 def let_end(process: "subprocess.Popen[str]") -> None:
     assert process.stdin is not None
     process.stdin.close()
-    process.wait(timeout=30)
+    process.wait(timeout=PATIENCE_S)
 
 
 def only_ref(host: Host) -> str:
@@ -349,7 +350,7 @@ def test_sigterm_finishes_the_sweep_in_hand(
     assert daemon.process.poll() is None
     assert host.news() == []
     gate.touch()
-    assert daemon.process.wait(timeout=60) == 0
+    assert daemon.process.wait(timeout=PATIENCE_S) == 0
     assert [(n["type"], n["after"]) for n in host.news()] == [("cluster", "unreachable")]
     assert not host.socket.exists()
     [cluster] = host.report()["clusters"]

@@ -19,6 +19,7 @@ from jobmond.backends.local import LocalBackend
 from jobmond.model.observation import Ask, Gone, Seen, Sighting
 from jobmond.model.state import State
 from jobmond.registry import backends, transports
+from tests.doubles import ShellTransport
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
 
@@ -236,3 +237,25 @@ async def test_a_folder_of_records_that_does_not_exist_is_no_trouble(tmp_path: P
     backend = backends["local"](transport, runs=tmp_path / "none")
     assert isinstance((await look(backend, Ask("pid-1", None, added_at=now())))["pid-1"], Seen)
     await transport.close()
+
+
+async def test_a_user_without_a_name_goes_by_the_number(tmp_path: Path) -> None:
+    """As in a container that was started with a number: `id` fails, `stat` says UNKNOWN."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, script in {
+        "id": 'echo 12345; [ "$1" = -u ]',
+        "stat": 'case "$2" in %U) echo UNKNOWN;; %u) echo 12345;; *) exec /bin/stat "$@";; esac',
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+    backend = LocalBackend(ShellTransport(programs), runs=tmp_path / "runs")
+    log = tmp_path / "log"
+    with started("sh", "-c", "read line", log=log) as process:
+        ask = await first_look(backend, process.pid)
+        assert ask.facts.user == "12345"
+        process.communicate()
+    log.write_text('Traceback (most recent call last):\n  File "t.py", line 7\nValueError: bad\n')
+    found = (await look(backend, ask))[ask.native_id]
+    assert isinstance(found, Seen), found
+    assert found.state is State.FAILED

@@ -101,6 +101,7 @@ class Process:
     complaints: tuple[str, ...] = field(default=())
 
 
+# A user without a name, as in many a container, goes by the number.
 # Frames begin with a word that nobody outside this script knows, so that no file can fake one.
 # Processes are looked at before records are read: who writes its end and dies in between is seen
 # to have ended, never to be gone. Where a process is dead and its record still open, the one who
@@ -108,6 +109,11 @@ class Process:
 _SCRIPT = r"""
 LC_ALL=C; export LC_ALL
 frame() { printf '\n%s %s\n' "$mark" "$*"; }
+owner() {
+  o=$(stat -c %U "$1" 2>/dev/null) || return
+  [ "$o" != UNKNOWN ] || o=$(stat -c %u "$1" 2>/dev/null)
+  printf '%s\n' "$o"
+}
 look() {
   s=$(cat "/proc/$1/stat" 2>/dev/null)
   if [ -z "$s" ]; then
@@ -116,7 +122,7 @@ look() {
   fi
   frame "$1 stat"; printf '%s' "$s"
   case "${s##*) }" in [ZXx]*) dead="$dead $1";; esac
-  frame "$1 user"; stat -c %U "/proc/$1" 2>/dev/null
+  frame "$1 user"; owner "/proc/$1"
   frame "$1 workdir"; readlink "/proc/$1/cwd" 2>/dev/null
   frame "$1 out"; [ -f "/proc/$1/fd/1" ] && readlink "/proc/$1/fd/1" 2>/dev/null
   frame "$1 err"; [ -f "/proc/$1/fd/2" ] && readlink "/proc/$1/fd/2" 2>/dev/null
@@ -131,13 +137,13 @@ await() {
 }
 record() {
   for r in "$runs/pid-$1-"*.json; do
-    if [ -f "$r" ]; then frame "$1 record"; head -c 65536 "$r"; fi
+    if [ -f "$r" ]; then frame "$1 record"; head -c 131072 "$r"; fi
   done
 }
 tail_of() {
   [ -f "$2" ] && [ ! -L "$2" ] && [ -r "$2" ] || return 1
   frame "$1 log_path"; printf '%s' "$2"
-  frame "$1 log_stat"; stat -c '%s %U' "$2"
+  frame "$1 log_stat"; stat -c %s "$2"; owner "$2"
   frame "$1 log"; tail -c "$tail_bytes" "$2"
 }
 log() {
@@ -154,7 +160,7 @@ if [ -e "$runs" ] && [ ! -r "$runs" ]; then echo "$runs cannot be read" >&2; exi
 boot=$(cat /proc/sys/kernel/random/boot_id) || exit 3
 frame '- host'
 printf '%s\n' "$boot"; getconf CLK_TCK; sed -n 's/^btime //p' /proc/stat
-uname -n; id -un 2>/dev/null || id -u; id -u
+uname -n; me=$(id -un 2>/dev/null) || me=$(id -u); printf '%s\n' "$me"; id -u
 dead=
 """
 

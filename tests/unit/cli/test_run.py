@@ -76,6 +76,15 @@ def test_output_passes_through_and_is_kept(start, tmp_path):
     assert log.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_command_however_long_leaves_a_record_that_is_read_whole(start, tmp_path):
+    long = ["--description", "\u20ac" * 30_000, "--", "sh", "-c", "exit 3", "\udcff" * 100_000]
+    start(*long).communicate()
+    path, record = record_in(tmp_path)
+    assert path.stat().st_size < 131_072
+    assert record["exit_code"] == 3
+    assert record["command"][0].startswith("sh -c 'exit 3' ")
+
+
 def test_what_was_asked_for_is_written_down_too(start, tmp_path):
     asked = ["--label", "a", "--label", "b", "--bucket", "rl", "--run", "r", "--type", "t"]
     start(*asked, "--description", "why", "--", "true").communicate()
