@@ -50,7 +50,7 @@ def test_what_waits_behind_a_later_try_in_the_middle(store, make):
 
 def test_a_delivery_given_up_holds_back_nothing(store, make):
     fill(store, make, "a", "b")
-    store.give_up([store.due("news", make.noon, 1)[0].id], "410 gone")
+    store.give_up([store.due("news", make.noon, 1)[0].id], "410 gone", make.noon)
     assert keys(store, make.noon) == ["b"]
     assert store.undelivered("news") == 1
 
