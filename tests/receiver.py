@@ -74,7 +74,7 @@ class Receiver:
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
     _server: asyncio.Server | None = None
-    _writers: set[asyncio.StreamWriter] = field(default_factory=set)
+    _open: dict[asyncio.Task[None], asyncio.StreamWriter] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -90,8 +90,10 @@ class Receiver:
     async def down(self) -> None:
         assert self._server is not None
         self._server.close()
-        for writer in list(self._writers):
+        for writer in self._open.values():
             writer.transport.abort()
+        if self._open:
+            await asyncio.wait(list(self._open))
         await self._server.wait_closed()
 
     async def __aenter__(self) -> Self:
@@ -103,14 +105,16 @@ class Receiver:
         await self.down()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.add(writer)
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[task] = writer
+        task.add_done_callback(self._open.pop)
         try:
             while await self._exchange(reader, writer):
                 pass
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:
-            self._writers.discard(writer)
             writer.transport.abort()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
