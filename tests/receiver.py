@@ -122,7 +122,7 @@ class Receiver:
         self.requests.append(request)
         self.arrived.set()
         reply = self._reply(request)
-        if reply.take:
+        if reply.take and "webhook-id" in request.headers:
             self._take(request)
         writer.write(reply.raw)
         await writer.drain()

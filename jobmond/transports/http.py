@@ -17,6 +17,9 @@ from jobmond.ports import HttpAnswer
 
 USER_AGENT = f"jobmond/{__version__}"
 _KEPT_OPEN_S = 5.0
+# Of the time for a request, for the connection and again for its encryption: the library leaves
+# a socket open where it is cancelled in between, but not where its own time is up.
+_CONNECT_SHARE = 0.4
 
 # The library writes whole URLs to its journal, and a URL can be a secret.
 for _name in ("httpx2", "httpcore2"):
@@ -46,11 +49,15 @@ class HttpClient:
         """See `jobmond.ports.HttpApi`."""
         # Packed, an answer of a few bytes could be gigabytes.
         sent = {"user-agent": USER_AGENT, "accept-encoding": "identity", **headers}
+        limits = httpx2.Timeout(timeout_s, connect=timeout_s * _CONNECT_SHARE)
         with _explained(timeout_s):
-            async with asyncio.timeout(timeout_s):
-                client = self._opened()
-                async with client.stream(method, url, headers=sent, content=body) as response:
-                    return await _whole(response, max_bytes)
+            async with (
+                asyncio.timeout(timeout_s),
+                self._opened().stream(
+                    method, url, headers=sent, content=body, timeout=limits
+                ) as response,
+            ):
+                return await _whole(response, max_bytes)
 
     async def close(self) -> None:
         if self._client is not None:
@@ -61,16 +68,15 @@ class HttpClient:
         if self._client is None:
             try:
                 self._client = httpx2.AsyncClient(
-                    timeout=None,  # one for the whole request is above
                     follow_redirects=False,
                     limits=httpx2.Limits(keepalive_expiry=_KEPT_OPEN_S),
                     cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
                 )
-            except (ImportError, ValueError) as error:
+            except (ImportError, ValueError, httpx2.InvalidURL):
                 raise NeedsPersonError(
                     "the proxy settings of the environment cannot be used (HTTP_PROXY, HTTPS_PROXY,"
                     " ALL_PROXY, NO_PROXY)"
-                ) from error
+                ) from None  # a proxy's URL can hold a password
         return self._client
 
 
@@ -88,7 +94,10 @@ def _explained(timeout_s: float) -> Iterator[None]:
     """The library's errors in our words; theirs may hold the URL, and so are not kept as causes."""
     try:
         yield
-    except TimeoutError:
+    except httpx2.ConnectTimeout:
+        within_s = timeout_s * _CONNECT_SHARE
+        raise TransientTransportError(f"no connection within {within_s:g} s") from None
+    except (TimeoutError, httpx2.TimeoutException):
         raise TransientTransportError(f"no whole answer within {timeout_s:g} s") from None
     except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError):
         raise NeedsPersonError("the URL is none that a request can be sent to") from None

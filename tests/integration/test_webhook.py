@@ -35,6 +35,12 @@ SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode
 ONE_SECOND = timedelta(seconds=1)
 
 
+@pytest.fixture(autouse=True)
+def straight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past the proxy that this environment may have."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
 def event(number: int, ref: str = "lab/1", **more: object) -> Delivery:
     body = {
         "schema": 1,

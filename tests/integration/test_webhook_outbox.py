@@ -85,6 +85,12 @@ async def call(fn, /, *args, **kw):
     return fn(*args, **kw)
 
 
+@pytest.fixture(autouse=True)
+def straight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past the proxy that this environment may have."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
