@@ -263,18 +263,13 @@ async def build(
     def classify(choices: Choices, facts: Facts, native_id: str) -> Classified:
         return classified(choices, facts, native_id, rules)
 
-    made = outlets(
-        ((name, table.kind, table.options) for name, table in settings.sinks.items()),
-        clock=clock,
-        http=_http,
-    )
+    made = outlets_of(settings, clock)
     terms = Terms(
         rules=_rules(settings.rules),
         sinks=tuple(settings.sinks),
         agent_logs=str(settings.agent_logs),
         post_mortem_sweeps=settings.post_mortem_sweeps,
     )
-    made.add(AGENT_LOG, registry.sinks["agent-log"](root=settings.agent_logs))
     sweeper = Sweeper(
         store,
         writer.call,
@@ -288,6 +283,13 @@ async def build(
     watched = frozenset(j.cluster for j in jobs if j.tracked and j.kind is Kind.SLURM)
     clusters = await clusters_of(settings, state, watched)
     return Parts(settings, clusters, made, classify, sweeper)
+
+
+def outlets_of(settings: Settings, clock: Clock) -> Outlets:
+    """The configured sinks, and where entries go."""
+    tables = [(name, table.kind, table.options) for name, table in settings.sinks.items()]
+    entries = (AGENT_LOG, "agent-log", {"root": settings.agent_logs})
+    return outlets([*tables, entries], clock=clock, http=_http)
 
 
 def _http() -> HttpApi:

@@ -185,3 +185,11 @@ class FarSink(Sink, Protocol):
 
     give_up_after: timedelta
     spool: int
+
+    async def check(self) -> None:
+        """Whether it is set up to be used; sends nothing.
+
+        Raises:
+            SinkRetry: something of this host is not as it should be.
+        """
+        ...

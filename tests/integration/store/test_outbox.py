@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from jobmond.model.outcome import SinkStanding
+
 
 def keys(store, now, sink="news", limit=10):
     return [one.key for one in store.due(sink, now, limit)]
@@ -76,3 +78,63 @@ def test_a_clock_set_back_does_not_hold_news_for_years(store, make):
     assert keys(store, make.noon) == ["a"]
     store.retry_later([1], "503", make.noon + timedelta(hours=23))
     assert keys(store, make.noon) == []
+
+
+def test_how_far_each_sink_has_come(store, make):
+    assert store.standings() == ()
+    fill(store, make, "a", "b", "c", "d")
+    fill(store, make, "x", sink="team")
+    assert store.standings() == (
+        SinkStanding("news", undelivered=4),
+        SinkStanding("team", undelivered=1),
+    )
+    a, b, c, d = store.due("news", make.noon, 4)
+    store.delivered([a.id], make.at(1))
+    store.give_up([b.id], "404", make.at(2))
+    assert store.standings()[0] == SinkStanding(
+        "news", undelivered=2, given_up=1, given_up_at=make.at(2), last_error="404"
+    )
+    store.retry_later([c.id], "503", make.at(9))
+    assert store.standings()[0] == SinkStanding(
+        "news",
+        undelivered=2,
+        retry_at=make.at(9),
+        given_up=1,
+        given_up_at=make.at(2),
+        last_error="503",
+    )
+    store.delivered([c.id, d.id], make.at(3))
+    assert store.standings()[0] == SinkStanding(
+        "news", given_up=1, given_up_at=make.at(2), last_error="404"
+    )
+
+
+def shed(store, make, *, before=0, keep=99):
+    return store.shed(
+        "news", created_before=make.at(before), keep=keep, error="late", now=make.at(5)
+    )
+
+
+def test_what_is_too_old_is_given_up(store, make):
+    fill(store, make, "a", "b", minute=0)
+    fill(store, make, "c", minute=2)
+    fill(store, make, "x", sink="team")
+    assert shed(store, make, before=0) == 0
+    assert shed(store, make, before=1) == 2
+    assert shed(store, make, before=1) == 0
+    assert keys(store, make.at(2)) == ["c"]
+    assert keys(store, make.noon, "team") == ["x"]
+    news = store.standings()[0]
+    assert (news.given_up, news.given_up_at, news.last_error) == (2, make.at(5), "late")
+
+
+def test_what_is_too_much_is_given_up_oldest_first(store, make):
+    fill(store, make, "a", "b", "c")
+    fill(store, make, "x", sink="team")
+    fill(store, make, "d")
+    store.delivered([store.due("news", make.noon, 1)[0].id], make.noon)
+    assert shed(store, make, keep=3) == 0
+    assert shed(store, make, keep=1) == 2
+    assert keys(store, make.noon) == ["d"]
+    assert keys(store, make.noon, "team") == ["x"]
+    assert shed(store, make, keep=0) == 1

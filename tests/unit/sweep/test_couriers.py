@@ -68,6 +68,8 @@ class Far:
     got: list[list[str]] = field(default_factory=list)
     fails: Exception | None = None
 
+    async def check(self) -> None: ...
+
     async def send(self, deliveries: Sequence[Delivery]) -> None:
         self.got.append([d.key for d in deliveries])
         self.began.set()
