@@ -24,6 +24,8 @@ from jobmond.store.engine import insert_new, write
 from jobmond.store.schema import events, outbox
 
 PENDING, DELIVERED, GIVEN_UP = "pending", "delivered", "given-up"
+STUBBORN = 5  # tries after which it is more likely the event than the receiver
+_LOOK_AHEAD = 1000
 LONGEST_WAIT = timedelta(days=1)  # nothing is ever put off for longer than this
 
 
@@ -82,19 +84,36 @@ def _place(connection: Connection, key: str) -> int:
     return int(seq)
 
 
-def due(connection: Connection, sink: str, now: datetime, limit: int) -> tuple[Delivery, ...]:
+def due(
+    connection: Connection, sink: str, now: datetime, limit: int, *, aside: int = 0
+) -> tuple[Delivery, ...]:
     query = (
         select(outbox)
         .where(outbox.c.state == PENDING, outbox.c.sink == sink)
         .order_by(outbox.c.id)
-        .limit(limit)
+        .limit(max(limit, _LOOK_AHEAD) if aside else limit)
     )
     ready: list[Delivery] = []
+    held: set[str] = set()
     for row in connection.execute(query).mappings():
+        job = _about(row["body"])
+        if job in held:
+            continue
         if not _is_due(row, now):
-            break  # what comes later waits behind it, or the order of a job's news would change
+            if row["attempts"] < STUBBORN or len(held) == aside:
+                break  # what comes later waits behind it, or the order of news would change
+            held.add(job)
+            continue
         ready.append(_delivery(row))
+        if len(ready) == limit:
+            break
     return tuple(ready)
+
+
+def _about(body: Mapping[str, Any]) -> str:
+    """The job that a piece of news is about; all that is about none counts as one."""
+    job = body.get("job")
+    return str(job.get("ref")) if isinstance(job, Mapping) else ""
 
 
 def _is_due(row: RowMapping, now: datetime) -> bool:
@@ -124,11 +143,17 @@ def shed(
     error: str,
     now: datetime,
 ) -> int:
-    """Give up what waits since `created_before`, and all but the newest `keep`."""
+    """Give up what waits since `created_before`, and all but the newest `keep`.
+
+    Where the sink has taken something since, only what it failed at again and again is too old:
+    the rest waits behind that, and its turn comes.
+    """
     waiting = and_(outbox.c.state == PENDING, outbox.c.sink == sink)
     newest = select(outbox.c.id).where(waiting).order_by(outbox.c.id.desc())
     beyond = connection.execute(newest.offset(keep).limit(1)).scalar()
     lapsed: ColumnElement[bool] = outbox.c.created_at < created_before
+    if _took_something(connection, sink, created_before):
+        lapsed = and_(lapsed, outbox.c.attempts >= STUBBORN)
     if beyond is not None:
         lapsed = or_(lapsed, outbox.c.id <= beyond)
     held = {"state": GIVEN_UP, "last_error": error, "settled_at": now}
@@ -143,6 +168,17 @@ def undelivered(connection: Connection, sink: str) -> int:
 def waiting_sinks(connection: Connection) -> tuple[str, ...]:
     query = select(outbox.c.sink).where(outbox.c.state == PENDING).distinct()
     return tuple(sorted(connection.execute(query).scalars()))
+
+
+def _took_something(connection: Connection, sink: str, since: datetime) -> bool:
+    query = (
+        select(outbox.c.settled_at)
+        .where(outbox.c.state == DELIVERED, outbox.c.sink == sink)
+        .order_by(outbox.c.id.desc())
+        .limit(1)
+    )
+    last = connection.execute(query).scalar()
+    return last is not None and last >= since
 
 
 def standings(connection: Connection) -> tuple[SinkStanding, ...]:

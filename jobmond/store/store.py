@@ -227,10 +227,11 @@ class Store:
         """News that no sweep concluded, and what is owed for it; a taken key is passed over."""
         self._write(_publish, told, deliveries)
 
-    def due(self, sink: str, now: datetime, limit: int) -> tuple[Delivery, ...]:
+    def due(self, sink: str, now: datetime, limit: int, *, aside: int = 0) -> tuple[Delivery, ...]:
         """What to send to one sink now, strictly in order: a delivery that waits for its next
-        try holds back all later ones."""
-        return self._read(news.due, sink, now, limit)
+        try holds back all later ones. Of those that failed again and again, up to `aside` hold
+        back only what is about the same job."""
+        return self._read(news.due, sink, now, limit, aside=aside)
 
     def delivered(self, ids: Sequence[int], now: datetime) -> None:
         self._write(news.delivered, ids, now)

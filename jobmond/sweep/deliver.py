@@ -15,6 +15,9 @@ from jobmond.ports import Clock, FarSink, Sink
 journal = structlog.get_logger("jobmond.deliver")
 
 BATCH = 200
+# How many events that a receiver fails at again and again may be passed by those of other jobs.
+# With more of them it is the receiver that fails.
+ASIDE = 3
 BACKOFF = timedelta(seconds=15)
 BACKOFF_MAX = timedelta(hours=1)
 
@@ -24,7 +27,9 @@ Call = Callable[..., Awaitable[Any]]
 class Outbox(Protocol):
     """The part of the store that deliveries live in."""
 
-    def due(self, sink: str, now: datetime, limit: int) -> Sequence[Delivery]: ...
+    def due(
+        self, sink: str, now: datetime, limit: int, *, aside: int = 0
+    ) -> Sequence[Delivery]: ...
     def delivered(self, ids: Sequence[int], now: datetime) -> None: ...
     def retry_later(self, ids: Sequence[int], error: str, due_at: datetime) -> None: ...
     def give_up(self, ids: Sequence[int], error: str, now: datetime) -> None: ...
@@ -60,13 +65,14 @@ class Post:
     async def round(self, name: str, sink: Sink) -> Delivered:
         """Send what is due to one sink, until nothing is or it wants a pause.
 
-        A sink that does keeps its place in the queue: later deliveries wait behind it, so that
+        What it does not take keeps its place in the queue, and later deliveries wait behind it:
         the order of a job's news never changes.
         """
         done = Delivered(name, 0)
-        size = 1 if isinstance(sink, FarSink) else BATCH
+        size, aside = (1, ASIDE) if isinstance(sink, FarSink) else (BATCH, 0)
         while not self.stopping():
-            batch = await self.call(self.outbox.due, name, self.clock.now(), size)
+            now = self.clock.now()
+            batch = await self.call(self.outbox.due, name, now, size, aside=aside)
             if not batch:
                 break
             ids = [d.id for d in batch]

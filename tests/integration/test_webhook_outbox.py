@@ -327,3 +327,29 @@ async def test_a_clock_that_runs_while_a_request_hangs(host: Host) -> None:
             life.owe(event(1))
             await life.round()
             assert life.standing.retry_at == NOW + timedelta(seconds=115)
+
+
+async def test_an_event_that_a_receiver_breaks_at_does_not_stop_the_others(host: Host) -> None:
+    events = of_three_jobs(9)
+    broken = events[1].key
+
+    def script(request: Request) -> Reply:
+        return status(500 if request.key == broken else 200)
+
+    async with Receiver(script=script) as receiver:
+        host.address(receiver.url)
+        async with host.life(give_up_after=timedelta(hours=12)) as life:
+            life.owe(*events)
+            for _ in range(5):
+                await life.round()
+                host.clock.move(HOUR_S)
+        async with host.life(give_up_after=timedelta(hours=12)) as life:
+            await life.round()  # the sixth failure
+            assert (await life.round()).sent == 5
+            assert keys(receiver) == [events[n].key for n in (0, 2, 3, 5, 6, 8)]
+            host.clock.move(12 * HOUR_S)
+            await life.round()
+            assert (life.standing.given_up, life.standing.undelivered) == (1, 2)
+            assert (await life.round()).sent == 2
+        assert [r.key for r in receiver.requests].count(broken) == 7
+        assert keys(receiver)[-2:] == [events[4].key, events[7].key]

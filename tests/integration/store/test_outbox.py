@@ -1,5 +1,6 @@
 """What is owed to sinks: in order, until it stands."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from jobmond.model.outcome import SinkStanding
@@ -133,8 +134,57 @@ def test_what_is_too_much_is_given_up_oldest_first(store, make):
     fill(store, make, "x", sink="team")
     fill(store, make, "d")
     store.delivered([store.due("news", make.noon, 1)[0].id], make.noon)
-    assert shed(store, make, keep=3) == 0
-    assert shed(store, make, keep=1) == 2
+    assert shed(store, make, before=-1, keep=3) == 0
+    assert shed(store, make, before=-1, keep=1) == 2
     assert keys(store, make.noon) == ["d"]
     assert keys(store, make.noon, "team") == ["x"]
-    assert shed(store, make, keep=0) == 1
+    assert shed(store, make, before=-1, keep=0) == 1
+
+
+def test_where_something_was_taken_only_what_fails_is_too_old(store, make):
+    store.commit(make.sweep(deliveries=about(make, "a1", "a2", "b1", "c1")))
+    fail(store, make)
+    taken = store.due("news", make.noon, 1, aside=3)[0]
+    store.delivered([taken.id], make.at(3))
+    assert taken.key == "b1"
+    assert shed(store, make, before=3) == 1
+    assert keys(store, make.at(60)) == ["a2", "c1"]
+    assert shed(store, make, before=4) == 2
+
+
+def fail(store, make, times=5, minute=0):
+    """The first that is due fails so many times; its next try is an hour later."""
+    for _ in range(times):
+        first = store.due("news", make.at(minute), 1, aside=3)[0]
+        store.retry_later([first.id], "500", make.at(minute))
+    store.retry_later([first.id], "500", make.at(minute + 60))
+
+
+def about(make, *names):
+    """Deliveries about the job that the first letter of their name says; `-` is about none."""
+    bodies = {n: {"key": n, "job": {"ref": n[0]} if n[0] != "-" else None} for n in names}
+    return tuple(replace(make.delivery(n, "news"), body=bodies[n]) for n in names)
+
+
+def waiting(store, make, aside, limit=99):
+    return [d.key for d in store.due("news", make.noon, limit, aside=aside)]
+
+
+def test_what_fails_again_and_again_holds_up_its_own_job_only(store, make):
+    store.commit(make.sweep(deliveries=about(make, "a1", "a2", "b1", "-1", "a3", "c1", "b2")))
+    fail(store, make, times=3)
+    assert waiting(store, make, aside=3) == []  # four failures can be anybody's
+    fail(store, make, times=1, minute=60)
+    assert waiting(store, make, aside=0) == []
+    assert waiting(store, make, aside=3) == ["b1", "-1", "c1", "b2"]
+    assert waiting(store, make, aside=3, limit=2) == ["b1", "-1"]
+    assert keys(store, make.at(120)) == ["a1", "a2", "b1", "-1", "a3", "c1", "b2"]
+
+
+def test_with_more_of_them_it_is_the_receiver_that_fails(store, make):
+    store.commit(make.sweep(deliveries=about(make, "a1", "b1", "c1", "d1", "e1")))
+    for _ in range(3):
+        fail(store, make)
+    assert waiting(store, make, aside=3) == ["d1", "e1"]
+    fail(store, make, times=1)
+    assert waiting(store, make, aside=3) == []

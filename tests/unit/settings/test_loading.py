@@ -8,14 +8,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from jobmond import registry
 from jobmond.errors import ConfigError
 from jobmond.model.job import ClassifyRule
 from jobmond.model.state import Bucket
-from jobmond.registry import Registry
 from jobmond.settings import Settings, load
 from jobmond.settings.clusters import IrisCluster, KubernetesCluster, LocalCluster, SlurmCluster
-from jobmond.sinks.webhook import WebhookSink
 from tests.unit.settings.conftest import Read
 
 
@@ -362,11 +359,8 @@ def test_settings_by_themselves_read_no_environment(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture
-def webhook(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+def webhook(tmp_path: Path) -> str:
     """A table of the real webhook."""
-    sinks: Registry[object] = Registry("sink", "jobmond.sinks")
-    sinks.plugin("webhook")(WebhookSink)
-    monkeypatch.setattr(registry, "sinks", sinks)
     (tmp_path / "url").touch()
     return '[sinks.team]\nkind = "webhook"\nurl_file = "url"\n'
 

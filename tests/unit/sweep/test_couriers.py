@@ -35,7 +35,7 @@ class Box:
     paused: set[str] = field(default_factory=set)
     looked: int = 0
 
-    def due(self, sink: str, now: datetime, limit: int) -> Sequence[Delivery]:
+    def due(self, sink: str, now: datetime, limit: int, *, aside: int = 0) -> Sequence[Delivery]:
         self.looked += 1
         return [] if sink in self.paused else [d for d in self.waiting if d.sink == sink][:limit]
 
