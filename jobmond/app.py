@@ -7,12 +7,10 @@ import shlex
 import socket
 import tempfile
 from collections.abc import Callable, Mapping, Set
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, cast
 
 import structlog
 
@@ -25,7 +23,7 @@ from jobmond.errors import StoreError, TransportError
 from jobmond.model.job import Choices, Classified
 from jobmond.model.observation import Facts
 from jobmond.model.state import Kind
-from jobmond.ports import Backend, Clock, HttpApi, Rule, Transport
+from jobmond.ports import Backend, Clock, Rule, Transport
 from jobmond.reports.document import status_document, with_unused
 from jobmond.settings import Settings
 from jobmond.settings.clusters import LocalCluster, SlurmCluster
@@ -33,6 +31,7 @@ from jobmond.store import Store, StoreLock
 from jobmond.store.engine import database_file
 from jobmond.store.filesystem import network_file_system
 from jobmond.store.launched import Keep, forget
+from jobmond.store.writer import Writer
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import AGENT_LOG, Terms
 from jobmond.sweep.couriers import Couriers
@@ -44,25 +43,6 @@ journal = structlog.get_logger("jobmond.app")
 
 SLURM_PROBE_S = 10.0
 _NOT_FOUND = 127  # what a shell says about a program that is not there
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class Writer:
-    """The one thread in which the store is used."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
-
-    async def call(self, fn: Callable[P, R], /, *args: P.args, **kw: P.kwargs) -> R:
-        """Run `fn` in the writer's thread, after everything asked for before it."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, partial(fn, *args, **kw))
-
-    def close(self) -> None:
-        """Wait for what is in hand."""
-        self._thread.shutdown(wait=True)
 
 
 @dataclass(slots=True)
@@ -289,13 +269,7 @@ def outlets_of(settings: Settings, clock: Clock) -> Outlets:
     """The configured sinks, and where entries go."""
     tables = [(name, table.kind, table.options) for name, table in settings.sinks.items()]
     entries = (AGENT_LOG, "agent-log", {"root": settings.agent_logs})
-    return outlets([*tables, entries], clock=clock, http=_http)
-
-
-def _http() -> HttpApi:
-    from jobmond.transports.http import HttpClient  # loaded only where something needs it
-
-    return HttpClient()
+    return outlets([*tables, entries], clock=clock)
 
 
 def _rules(tables: Mapping[str, Mapping[str, Any]]) -> tuple[Rule, ...]:

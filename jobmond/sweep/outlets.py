@@ -37,7 +37,7 @@ def outlets(
     tables: Iterable[tuple[str, str, Mapping[str, Any]]],
     *,
     clock: Clock,
-    http: Callable[[], HttpApi],
+    http: Callable[[], HttpApi] | None = None,
 ) -> Outlets:
     """Sinks from their names, kinds and options.
 
@@ -54,7 +54,7 @@ def outlets(
             return clock
         if wanted != "http":
             raise LookupError(f"no port is called {wanted!r}")
-        made.http = made.http or http()
+        made.http = made.http or (http or _http)()
         return made.http
 
     for name, kind, options in tables:
@@ -66,3 +66,9 @@ def outlets(
         except ConfigError as error:
             raise ConfigError(f"sinks.{name}.{error}") from error
     return made
+
+
+def _http() -> HttpApi:
+    from jobmond.transports.http import HttpClient  # loaded only where something needs it
+
+    return HttpClient()
