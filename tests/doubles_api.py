@@ -4,6 +4,8 @@ import asyncio
 import http.client
 import json
 import socket
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from jobmond.api.server import ApiServer
 
@@ -30,8 +32,13 @@ def ask_now(path, method, target, body=None, *, raw=None):
         connection.close()
 
 
+# Clients have threads of their own: in the loop's they would leave none to the server.
+_CLIENTS = ThreadPoolExecutor(32, thread_name_prefix="client")
+
+
 async def ask(path, method, target, body=None, **over):
-    return await asyncio.to_thread(ask_now, path, method, target, body, **over)
+    asking = partial(ask_now, path, method, target, body, **over)
+    return await asyncio.get_running_loop().run_in_executor(_CLIENTS, asking)
 
 
 class Served:
