@@ -25,8 +25,8 @@ from jobmond.errors import StoreError, TransportError
 from jobmond.model.job import Choices, Classified
 from jobmond.model.observation import Facts
 from jobmond.model.state import Kind
-from jobmond.ports import Backend, Clock, Rule, Sink, Transport
-from jobmond.reports.document import status_document
+from jobmond.ports import Backend, Clock, HttpApi, Rule, Transport
+from jobmond.reports.document import status_document, with_unused
 from jobmond.settings import Settings
 from jobmond.settings.clusters import LocalCluster, SlurmCluster
 from jobmond.store import Store, StoreLock
@@ -35,7 +35,9 @@ from jobmond.store.filesystem import network_file_system
 from jobmond.store.launched import Keep, forget
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import AGENT_LOG, Terms
-from jobmond.sweep.deliver import deliver_all
+from jobmond.sweep.couriers import Couriers
+from jobmond.sweep.deliver import Post, all_rounds
+from jobmond.sweep.outlets import Outlets, outlets
 from jobmond.sweep.sweep import Result, Sweeper
 
 journal = structlog.get_logger("jobmond.app")
@@ -69,7 +71,7 @@ class Parts:
 
     settings: Settings
     clusters: dict[str, Cluster]
-    sinks: dict[str, Sink]
+    outlets: Outlets
     classify: Classify
     sweeper: Sweeper
 
@@ -88,6 +90,7 @@ class App:
     on_commit: Callable[[], object] = lambda: None
     last_sweep_at: datetime | None = None
     found: dict[str, tuple[datetime, tuple[Found, ...]]] = field(default_factory=dict)
+    couriers: Couriers = field(default_factory=Couriers)
     _delivering: asyncio.Lock = field(default_factory=asyncio.Lock)
     _reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -107,11 +110,18 @@ class App:
         return result
 
     async def deliver(self) -> None:
-        """One round over all sinks; rounds follow each other."""
+        """One round over all near sinks; rounds follow each other. Far sinks begin theirs."""
+        settings = self.parts.settings
+        post = Post(
+            self.store,
+            self.writer.call,
+            self.clock,
+            backoff=settings.backoff_min,
+            backoff_max=settings.backoff_max,
+        )
+        self.couriers.wake(post, self.parts.outlets.far)
         async with self._delivering:
-            await deliver_all(
-                self.parts.sinks, outbox=self.store, call=self.writer.call, clock=self.clock
-            )
+            await all_rounds(post, self.parts.outlets.near)
 
     async def report(self) -> None:
         """Write `report.json`, which `status` prints when no daemon answers."""
@@ -120,11 +130,13 @@ class App:
             recent_since = now - self.parts.settings.recent
             jobs = await self.writer.call(self.store.jobs, recent_since=recent_since)
             health = await self.writer.call(self.store.clusters, now)
+            standings = await self.writer.call(self.store.standings)
+            sinks = with_unused(standings, self.sink_names())
             daemon = self.daemon_info()
             await asyncio.to_thread(
                 _write_report,
                 self.state / "report.json",
-                lambda: status_document(jobs, health, daemon=daemon, now=now),
+                lambda: status_document(jobs, health, sinks=sinks, daemon=daemon, now=now),
             )
 
     def daemon_info(self) -> dict[str, Any]:
@@ -136,6 +148,10 @@ class App:
             "last_sweep_at": self.last_sweep_at,
             "next_sweep_at": self.next_sweep_at(),
         }
+
+    def sink_names(self) -> tuple[str, ...]:
+        """What news and entries go to, in the order of the configuration."""
+        return (*self.parts.settings.sinks, AGENT_LOG)
 
     async def watched(self) -> list[str]:
         """The clusters that a tick has to sweep: with tracked jobs, discovering, or switched off.
@@ -182,11 +198,16 @@ class App:
 
     async def replace(self, parts: Parts) -> None:
         """Work with other parts from the next sweep on; no sweep may be in hand."""
+        await self.couriers.stop()
         old, self.parts = self.parts, parts
+        self.couriers.resume()
         for cluster in old.clusters.values():
             await cluster.close()
+        await old.outlets.close()
 
     async def close(self) -> None:
+        await self.couriers.stop()
+        await self.parts.outlets.close()
         for cluster in self.clusters.values():
             await cluster.close()
         await self.writer.call(self.store.close)
@@ -242,16 +263,13 @@ async def build(
     def classify(choices: Choices, facts: Facts, native_id: str) -> Classified:
         return classified(choices, facts, native_id, rules)
 
-    sinks: dict[str, Sink] = {
-        name: registry.sinks[table.kind](**table.options) for name, table in settings.sinks.items()
-    }
+    made = outlets_of(settings, clock)
     terms = Terms(
         rules=_rules(settings.rules),
-        sinks=tuple(sinks),
+        sinks=tuple(settings.sinks),
         agent_logs=str(settings.agent_logs),
         post_mortem_sweeps=settings.post_mortem_sweeps,
     )
-    sinks[AGENT_LOG] = registry.sinks["agent-log"](root=settings.agent_logs)
     sweeper = Sweeper(
         store,
         writer.call,
@@ -264,7 +282,20 @@ async def build(
     jobs = await writer.call(store.jobs, recent_since=clock.now())
     watched = frozenset(j.cluster for j in jobs if j.tracked and j.kind is Kind.SLURM)
     clusters = await clusters_of(settings, state, watched)
-    return Parts(settings, clusters, sinks, classify, sweeper)
+    return Parts(settings, clusters, made, classify, sweeper)
+
+
+def outlets_of(settings: Settings, clock: Clock) -> Outlets:
+    """The configured sinks, and where entries go."""
+    tables = [(name, table.kind, table.options) for name, table in settings.sinks.items()]
+    entries = (AGENT_LOG, "agent-log", {"root": settings.agent_logs})
+    return outlets([*tables, entries], clock=clock, http=_http)
+
+
+def _http() -> HttpApi:
+    from jobmond.transports.http import HttpClient  # loaded only where something needs it
+
+    return HttpClient()
 
 
 def _rules(tables: Mapping[str, Mapping[str, Any]]) -> tuple[Rule, ...]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol, TypeVar
+from datetime import datetime, timedelta
+from typing import Protocol, TypeVar, runtime_checkable
 
 from jobmond.model.job import Job
 from jobmond.model.observation import Ask, LogAsk, LogTail, Poll, Reading
@@ -48,6 +48,47 @@ class Transport(Protocol):
         Raises:
             TransientTransportError: no whole answer; trying again later can help.
             NeedsPersonError: do not try again until somebody acts.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """A response that came whole, or as much of its body as was asked for.
+
+    Names of headers are in lower case. `body` is as it was sent, never unpacked.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class HttpApi(Protocol):
+    """Sends one HTTP request at a time and follows no redirect.
+
+    No message of an error holds any part of the URL: it may be a secret.
+    """
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes = b"",
+        timeout_s: float,
+        max_bytes: int,
+    ) -> HttpAnswer:
+        """Any status is an answer. `timeout_s` is for all of it, from the name to the last byte.
+
+        A body longer than `max_bytes` is cut there.
+
+        Raises:
+            TransientTransportError: no whole answer; trying again later can help.
+            NeedsPersonError: the URL or the proxy settings are none.
         """
         ...
 
@@ -128,6 +169,27 @@ class Sink(Protocol):
 
         Raises:
             SinkRetry: none or some were taken; send all again later.
-            SinkRefusal: this batch will never be taken.
+            SinkRefusal: one of them will never be taken; alone it is refused alone.
+        """
+        ...
+
+
+@runtime_checkable
+class FarSink(Sink, Protocol):
+    """A sink that others answer for: it may be slow, or gone for days.
+
+    It is handed one delivery at a time, in the background, so that what was taken is known and
+    nothing waits for it. What it did not take for `give_up_after`, and the oldest of more than
+    `spool` that wait, is given up.
+    """
+
+    give_up_after: timedelta
+    spool: int
+
+    async def check(self) -> None:
+        """Whether it is set up to be used; sends nothing.
+
+        Raises:
+            SinkRetry: something of this host is not as it should be.
         """
         ...

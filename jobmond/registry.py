@@ -15,11 +15,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Registry(Generic[F]):
-    """The plugins of one kind, by the name used in the configuration."""
+    """The plugins of one kind, by the name used in the configuration.
 
-    def __init__(self, kind: str, package: str) -> None:
+    `apart` are modules of the package that are no plugins.
+    """
+
+    def __init__(self, kind: str, package: str, *, apart: frozenset[str] = frozenset()) -> None:
         self.kind = kind
         self._package = package
+        self._apart = apart
         self._factories: dict[str, F] = {}
 
     def plugin(self, name: str) -> Callable[[F], F]:
@@ -41,6 +45,8 @@ class Registry(Generic[F]):
 
     def __getitem__(self, name: str) -> F:
         if name not in self._factories:
+            if _module(name) in self._apart:
+                raise KeyError(name)
             self._load(name)
         return self._factories[name]
 
@@ -61,7 +67,7 @@ class Registry(Generic[F]):
         """The names of all plugins, found without importing any."""
         package = importlib.import_module(self._package)
         modules = (m.name for m in pkgutil.iter_modules(package.__path__))
-        found = {_name(m) for m in modules if not m.startswith("_")}
+        found = {_name(m) for m in modules if not m.startswith("_") and m not in self._apart}
         return tuple(sorted(found | self._factories.keys()))
 
     def _load(self, name: str) -> None:
@@ -85,4 +91,5 @@ def _name(module: str) -> str:
 rules: Registry[Any] = Registry("rule", "jobmond.rules")
 sinks: Registry[Any] = Registry("sink", "jobmond.sinks")
 backends: Registry[Any] = Registry("backend", "jobmond.backends")
-transports: Registry[Any] = Registry("transport", "jobmond.transports")
+# HTTP carries requests, not scripts: what needs it is handed the `HttpApi` port.
+transports: Registry[Any] = Registry("transport", "jobmond.transports", apart=frozenset({"http"}))

@@ -9,7 +9,7 @@ from jobmond.errors import Refused
 from jobmond.model.commit import Added
 from jobmond.model.job import Choices, Classified, ClusterHealth, Job
 from jobmond.model.observation import Facts
-from jobmond.model.outcome import Followup, News, Transition
+from jobmond.model.outcome import Followup, News, SinkStanding, Transition
 from jobmond.model.state import Bucket, Kind, Severity, State
 
 NOW = datetime(2026, 11, 29, 18, 0, tzinfo=UTC)
@@ -81,6 +81,10 @@ class MemoryStore:
     steps: dict[int, list[Transition]] = field(default_factory=dict)
     audited: list[tuple[int, str, str, Mapping[str, Any]]] = field(default_factory=list)
     swept: dict[str, datetime] = field(default_factory=dict)
+    sinks: list[SinkStanding] = field(default_factory=list)
+
+    def standings(self) -> Sequence[SinkStanding]:
+        return list(self.sinks)
 
     def find(self, word: str) -> Sequence[Job]:
         return [j for j in self.rows if word in (j.ref, f"{j.ref}@{j.birth}", j.native_id, j.name)]

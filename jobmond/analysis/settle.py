@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from jobmond.analysis.chains import Candidate, Successors
+from jobmond.analysis.chains import Candidate, Successors, waits_for
 from jobmond.analysis.resolve import moved, next_life, resolve
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.observation import Facts, Seen, Sighting
@@ -170,11 +170,11 @@ def _chained(
     moves: Sequence[Move], found: Sequence[Found], lives: dict[str, int], now: datetime
 ) -> list[Move]:
     """Join each walltime TIMEOUT with the job that continues it."""
-    linked = list(moves)
     place = {m.job.native_id: i for i, m in enumerate(moves) if m.restarted_as is None}
+    linked = [_held_back(m, moves, place) for m in moves]
     strangers = {f.native_id: f for f in found if f.native_id not in place}
     pool = Successors(
-        [_candidate(m) for m in moves]
+        [_candidate(m) for m in linked]
         + [Candidate(f.native_id, f.seen.state, f.seen.facts, False) for f in strangers.values()]
     )
     for i, move in enumerate(moves):
@@ -197,6 +197,23 @@ def _chained(
             restarted_in=joined.job.state,
         )
     return linked
+
+
+def _held_back(move: Move, moves: Sequence[Move], place: Mapping[str, int]) -> Move:
+    """A job that starts while the one it waited for has left the queue but is not settled yet.
+
+    The queue is ahead of accounting by a moment. Its start is told with how that one ended, at
+    the next sweep; no longer, for accounting may be down for hours.
+    """
+    started = move.before is not None and move.before.state is State.PENDING
+    if not (started and move.transition and move.job.state is State.RUNNING and move.before):
+        return move
+    for native_id in waits_for(move.before.facts.dependency):
+        at = place.get(native_id)
+        earlier = moves[at] if at is not None else None
+        if earlier and earlier.job.stale and earlier.before and not earlier.before.stale:
+            return Move(move.before, replace(move.before, stale=True))
+    return move
 
 
 def _with_parts(moves: Sequence[Move], now: datetime) -> Iterable[Move]:

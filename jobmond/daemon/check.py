@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from jobmond.app import clusters_of
+from jobmond.app import clusters_of, outlets_of
 from jobmond.clock import SystemClock
-from jobmond.errors import JobmondError
+from jobmond.errors import JobmondError, SinkRetry
 from jobmond.model.state import ClusterStatus
-from jobmond.ports import Clock
+from jobmond.ports import Clock, FarSink
 from jobmond.settings import Loaded, Settings
 from jobmond.settings.paths import state_directory
+from jobmond.settings.tables import SinkTable
 from jobmond.store.engine import database_file
 from jobmond.store.filesystem import network_file_system
 from jobmond.store.standing import standing
@@ -43,7 +44,8 @@ async def checks(loaded: Loaded, env: Mapping[str, str], *, offline: bool) -> li
     state = database.parent if database else state_directory(env)
     lines = [Line("configuration", True, str(loaded.path or "none, this host only"))]
     lines += storage(settings, state)
-    lines += sinks(settings)
+    told = await receivers(settings)
+    lines += [told.get(line.what, line) for line in sinks(settings)]
     clusters = await clusters_of(settings, state, frozenset())
     try:
         lines += await asyncio.gather(
@@ -88,6 +90,28 @@ def sinks(settings: Settings) -> Iterator[Line]:
             yield Line(f"sink {name}", False, f"{path} cannot be written by this user")
         else:
             yield _writable(f"sink {name}", path.parent)
+
+
+async def receivers(settings: Settings) -> dict[str, Line]:
+    """Sinks that others answer for, by the name of their line: their files, nothing is sent."""
+    made = outlets_of(settings, SystemClock())
+    lines = [
+        await _receiver(f"sink {name}", settings.sinks[name], sink)
+        for name, sink in made.far.items()
+    ]
+    await made.close()
+    return {line.what: line for line in lines}
+
+
+async def _receiver(what: str, table: SinkTable, sink: FarSink) -> Line:
+    try:
+        await sink.check()
+    except SinkRetry as trouble:
+        return Line(what, False, str(trouble))
+    for key, path in table.options.items():
+        if key.endswith("_file") and stat.S_IMODE(path.stat().st_mode) & 0o007:
+            return Line(what, False, f"{path} can be read by everybody: chmod o-rwx {path}")
+    return Line(what, True, f"{table.kind}, nothing was sent")
 
 
 def _private(what: str, path: Path) -> Line:

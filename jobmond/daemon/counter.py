@@ -56,6 +56,7 @@ def desk_of(
         wake=wake,
         changed=changed,
         last_answer=last_answer,
+        sinks=app.sink_names,
         recent=settings.recent,
         budget=SweepBudget(per_hour=settings.on_demand_per_hour, burst=settings.on_demand_burst),
     )

@@ -26,6 +26,8 @@ from jobmond.sweep.sweep import Result
 
 journal = structlog.get_logger("jobmond")
 
+RECEIVERS_S = 60.0  # how long a sweep without a daemon waits for receivers elsewhere
+
 
 async def serve(
     load: Callable[[], Loaded],
@@ -143,6 +145,9 @@ async def sweep_once(load: Callable[[], Loaded], env: Mapping[str, str]) -> list
         await app.deliver()
         await Pickup(desk_of(app), app.runs, app.runs_since).look()
         done = await asyncio.gather(*(app.sweep(name) for name in app.clusters))
+        if app.parts.outlets.far:
+            await app.couriers.idle(timeout_s=RECEIVERS_S)
+            await app.report()
         await app.expire()
         return list(done)
     finally:

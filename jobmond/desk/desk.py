@@ -34,7 +34,7 @@ from jobmond.model.job import Job
 from jobmond.model.observation import Facts
 from jobmond.model.state import Kind
 from jobmond.ports import Clock
-from jobmond.reports.document import job_object, status_document
+from jobmond.reports.document import job_object, status_document, with_unused
 
 Row = dict[str, Any]
 _LOCAL = "local"
@@ -50,7 +50,8 @@ class Desk:
     announced process ended. `last_answer(name)` is what `request_sweep` last answered for a cluster
     in this run of the daemon. `wake` tells the schedule that there may be something to watch.
     `changed` is called after something that `status` shows was changed by a person.
-    `recent` is how long a job that ended stays in `status`. Every method wants the peer, and
+    `sinks` are the names of those configured. `recent` is how long a job that ended stays in
+    `status`. Every method wants the peer, and
     raises `NotYours` where that user may not.
     """
 
@@ -69,6 +70,7 @@ class Desk:
     last_answer: Callable[[str], Mapping[str, Any] | None] = lambda name: None
     wake: Callable[[], None] = lambda: None
     changed: Callable[[], None] = lambda: None
+    sinks: Callable[[], Sequence[str]] = lambda: ()
     recent: timedelta = timedelta(hours=24)
     budget: SweepBudget = field(default_factory=SweepBudget)
     _bell: Bell = field(default_factory=Bell, init=False)
@@ -90,7 +92,10 @@ class Desk:
         clusters = with_unasked(seen.healths, self.clusters(), now)
         daemon = self.daemon_info()
         # Thousands of jobs take longer than the event loop may be held up.
-        return await asyncio.to_thread(status_document, seen.jobs, clusters, daemon=daemon, now=now)
+        sinks = with_unused(seen.standings, self.sinks())
+        return await asyncio.to_thread(
+            status_document, seen.jobs, clusters, sinks=sinks, daemon=daemon, now=now
+        )
 
     async def show(self, word: str, peer: Peer) -> Row:
         """One job in full."""

@@ -10,19 +10,22 @@ from jobmond.desk.requests import HistoryRequest
 from jobmond.desk.shelf import Shelf
 from jobmond.desk.track import look_up
 from jobmond.model.job import ClusterHealth, Job
+from jobmond.model.outcome import SinkStanding
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Jobs and clusters as the last sweeps left them."""
+    """Jobs and clusters as the last sweeps left them, and the sinks as they are."""
 
     jobs: Sequence[Job]
     healths: Sequence[ClusterHealth]
+    standings: Sequence[SinkStanding]
 
 
 def overview(store: Shelf, recent_since: datetime, now: datetime) -> Overview:
-    """Tracked jobs, those that ended since `recent_since`, and the clusters."""
-    return Overview(store.jobs(recent_since=recent_since), store.clusters(now))
+    """Tracked jobs, those that ended since `recent_since`, the clusters, and the sinks."""
+    jobs = store.jobs(recent_since=recent_since)
+    return Overview(jobs, store.clusters(now), store.standings())
 
 
 def whole(store: Shelf, word: str, now: datetime) -> Whole:

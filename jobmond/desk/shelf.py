@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from jobmond.model.commit import Added
 from jobmond.model.job import Choices, Classified, ClusterHealth, Job
 from jobmond.model.observation import Facts, Seen
-from jobmond.model.outcome import Followup, News, Transition
+from jobmond.model.outcome import Followup, News, SinkStanding, Transition
 from jobmond.model.state import Kind
 
 P = ParamSpec("P")
@@ -59,6 +59,8 @@ class Shelf(Protocol):
     ) -> Sequence[News]: ...
 
     def clusters(self, now: datetime) -> Sequence[ClusterHealth]: ...
+
+    def standings(self) -> Sequence[SinkStanding]: ...
 
     def followups(self, *, all: bool) -> Sequence[Followup]: ...
 

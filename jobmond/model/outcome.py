@@ -97,6 +97,24 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
+class SinkStanding:
+    """How far the deliveries to one sink have come.
+
+    `undelivered` wait, `retry_at` is when they are tried again (None where they are not held
+    back). `given_up` counts what the outbox remembers, the last at `given_up_at`. `last_error` is
+    why the first of those that wait does, else why the last was given up.
+    """
+
+    name: str
+    undelivered: int = 0
+    given_up: int = 0
+    last_error: str | None = None
+    retry_at: datetime | None = None
+    given_up_at: datetime | None = None
+    configured: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Followup:
     """Something a person owes. `state` is `open` or `closed`."""
 

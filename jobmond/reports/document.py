@@ -3,12 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.observation import TaskCounts
-from jobmond.model.outcome import Diagnosis, Signal
+from jobmond.model.outcome import Diagnosis, Signal, SinkStanding
 from jobmond.model.state import TERMINAL, Bucket, State
 from jobmond.reports.note import continued, note, open_signals, since_started_s
 from jobmond.reports.times import instant
@@ -23,6 +24,7 @@ def status_document(
     jobs: Sequence[Job],
     clusters: Sequence[ClusterHealth],
     *,
+    sinks: Iterable[SinkStanding] = (),
     daemon: Mapping[str, Any],
     now: datetime,
 ) -> dict[str, Any]:
@@ -40,6 +42,7 @@ def status_document(
         "generated_at": instant(now),
         "daemon": {key: _plain(value) for key, value in daemon.items()},
         "clusters": [cluster_object(c) for c in sorted(clusters, key=lambda c: c.name)],
+        "sinks": [sink_object(s) for s in sinks],
         "summary": summary(shown),
         "jobs": shown,
     }
@@ -143,6 +146,27 @@ def cluster_object(health: ClusterHealth) -> dict[str, Any]:
         "notes": health.notes,
         "logins_per_h": health.logins_per_h,
         "calls_per_h": health.calls_per_h,
+    }
+
+
+def with_unused(standings: Iterable[SinkStanding], configured: Iterable[str]) -> list[SinkStanding]:
+    """The configured sinks, those without any trouble too, then what waits for others."""
+    known = {standing.name: standing for standing in standings}
+    named = [known.pop(name, SinkStanding(name)) for name in configured]
+    left = (s for s in known.values() if s.undelivered)
+    return [*named, *(replace(s, configured=False) for s in left)]
+
+
+def sink_object(sink: SinkStanding) -> dict[str, Any]:
+    """How far the deliveries to a sink have come."""
+    return {
+        "name": sink.name,
+        "configured": sink.configured,
+        "undelivered": sink.undelivered,
+        "retry_at": instant(sink.retry_at),
+        "given_up": sink.given_up,
+        "given_up_at": instant(sink.given_up_at),
+        "last_error": sink.last_error,
     }
 
 

@@ -107,6 +107,18 @@ _CLUSTER = _object(
     {"remedy": _TEXT_OR_NULL},
 )
 
+_SINK = _object(
+    {
+        "name": _TEXT,
+        "configured": _FLAG,
+        "undelivered": _COUNT,
+        "retry_at": _INSTANT_OR_NULL,
+        "given_up": _COUNT,
+        "given_up_at": _INSTANT_OR_NULL,
+        "last_error": _TEXT_OR_NULL,
+    }
+)
+
 JOB = _object(
     {
         "ref": _TEXT,
@@ -179,7 +191,8 @@ SCHEMAS: dict[str, _Schema] = {
             "clusters": _list(_CLUSTER),
             "summary": _object({"line": _TEXT, "tracked": _COUNT, "by_state": _map(_COUNT)}),
             "jobs": _list(JOB),
-        }
+        },
+        {"sinks": _list(_SINK)},
     ),
     "news": _object(
         {

@@ -1,8 +1,8 @@
 """The status report as text, from the status document: live and stored reports look the same."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 from jobmond.model.state import TERMINAL, Bucket, ClusterStatus, State
@@ -24,6 +24,7 @@ _NOTE = Column("Note", least=8)
 _LIST = (_JOB, Column("Type", least=6), _STATE, _ELAPSED, _NOTE)
 _FILLING = (_JOB, Column("Step"), _STATE, _ELAPSED, _NOTE)
 _BRIEF = (_JOB, _STATE, _ELAPSED, _NOTE)
+_LATELY = timedelta(days=1)  # what was given up longer ago is in the JSON only
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,11 @@ class View:
 
 def status_text(document: Mapping[str, Any], view: View) -> list[str]:
     """The whole report, line by line."""
-    lines = [*daemon_lines(document, view), *cluster_lines(document["clusters"], view)]
+    lines = [
+        *daemon_lines(document, view),
+        *cluster_lines(document["clusters"], view),
+        *sink_lines(document.get("sinks", ()), view),
+    ]
     jobs = document["jobs"]
     if not jobs:
         return [
@@ -109,6 +114,25 @@ def _trouble(cluster: Mapping[str, Any], view: View) -> str:
     if cluster.get("error"):
         text += f": {cluster['error']}"
     return f"{text} → {cluster['remedy']}" if cluster.get("remedy") else text
+
+
+def sink_lines(sinks: Sequence[Mapping[str, Any]], view: View) -> list[str]:
+    """One line for each sink that news wait for because it failed, or that lost some lately."""
+    return [view.safe(text) for sink in sinks for text in _owed(sink, view)]
+
+
+def _owed(sink: Mapping[str, Any], view: View) -> Iterator[str]:
+    parts = []
+    if sink["undelivered"] and not sink["configured"]:
+        parts.append(f"{sink['undelivered']} undelivered, this sink is not configured any more")
+    elif sink["undelivered"] and sink.get("retry_at"):
+        parts.append(f"{sink['undelivered']} undelivered")
+    at = parse_instant(sink.get("given_up_at"))
+    if at is not None and view.now - at < _LATELY:
+        parts.append(f"{sink['given_up']} given up, the last {ago(at, view.now)}")
+    if parts:
+        error = f": {sink['last_error']}" if sink.get("last_error") else ""
+        yield f"sink {sink['name']}: {'; '.join(parts)}{error}"
 
 
 def _title(bucket: Bucket) -> str:

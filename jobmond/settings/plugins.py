@@ -1,7 +1,11 @@
-"""Options of plugins: the keywords of their constructors are the keys of their tables."""
+"""Options of plugins: the keywords of their constructors are the keys of their tables.
+
+Positional-only parameters are ports, which no configuration can give.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -11,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from jobmond.errors import ConfigError
 from jobmond.registry import Registry
 from jobmond.settings.complaints import complaint
-from jobmond.settings.fields import LocalPath
+from jobmond.settings.fields import Duration, LocalPath
 from jobmond.settings.shape import hint
 
 # Rules that the interface names. A configuration that sets one before this version has it is no
@@ -98,9 +102,11 @@ def _model(factory: Callable[..., Any]) -> type[BaseModel] | None:
 
 
 def _local(annotation: Any) -> Any:
-    """A path in the configuration is relative to its file."""
+    """A path in the configuration is relative to its file, a duration is written like `15m`."""
     if annotation is Path:
         return LocalPath
+    if annotation is timedelta:
+        return Duration
     if get_origin(annotation) in (Union, UnionType):
         return Union[tuple(_local(part) for part in get_args(annotation))]  # noqa: UP007
     return annotation

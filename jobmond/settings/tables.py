@@ -127,7 +127,7 @@ class SinkTable(Table):
     model_config = ConfigDict(extra="allow")
 
     kind: Name
-    """`journal`, `file`, or another kind of sink."""
+    """`journal`, `file` or `webhook`."""
 
     @property
     def options(self) -> dict[str, Any]:

@@ -9,21 +9,17 @@ import contextlib
 import errno
 import fcntl
 import json
-import math
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from jobmond.analysis.mask import mask
+from jobmond.analysis.outgoing import encoded, outgoing
 from jobmond.errors import SinkRefusal, SinkRetry
 from jobmond.model.outcome import Delivery
 from jobmond.registry import sinks
 
 _REMEMBERED = 100_000
-# What is looked up by others: masking could only break it.
-_VERBATIM = frozenset({"key", "ref", "at", "agent_log", "successor", "cluster"})
 
 
 @sinks.plugin("file")
@@ -98,25 +94,10 @@ class FileSink:
 
 
 def _line(delivery: Delivery) -> bytes:
-    body = {"key": delivery.key} | dict(delivery.body)
     try:
-        text = json.dumps(_plain(body), allow_nan=False, separators=(", ", ": "))
+        return encoded(outgoing(delivery.body, key=delivery.key)) + b"\n"
     except (TypeError, ValueError) as error:
         raise SinkRefusal(f"news {delivery.key} is not JSON: {error}") from error
-    return text.replace("\x7f", "\\u007f").encode("ascii") + b"\n"
-
-
-def _plain(value: Any, name: str = "") -> Any:
-    """`value` with secrets masked, and numbers that JSON lacks as their words."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item, str(key)) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item, name) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-    if isinstance(value, str) and name not in _VERBATIM:
-        return mask(value)
-    return value
 
 
 def _keys(tail: bytes) -> list[str]:

@@ -1,18 +1,31 @@
 """The event stream and the outbox. Both take a key once and pass over it afterwards."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from jobmond.errors import Refused
-from jobmond.model.outcome import Delivery, News
+from jobmond.model.outcome import Delivery, News, SinkStanding
 from jobmond.model.state import Severity
 from jobmond.store.engine import insert_new, write
 from jobmond.store.schema import events, outbox
 
 PENDING, DELIVERED, GIVEN_UP = "pending", "delivered", "given-up"
+STUBBORN = 5  # tries after which it is more likely the event than the receiver
+_LOOK_AHEAD = 1000
 LONGEST_WAIT = timedelta(days=1)  # nothing is ever put off for longer than this
 
 
@@ -71,19 +84,36 @@ def _place(connection: Connection, key: str) -> int:
     return int(seq)
 
 
-def due(connection: Connection, sink: str, now: datetime, limit: int) -> tuple[Delivery, ...]:
+def due(
+    connection: Connection, sink: str, now: datetime, limit: int, *, aside: int = 0
+) -> tuple[Delivery, ...]:
     query = (
         select(outbox)
         .where(outbox.c.state == PENDING, outbox.c.sink == sink)
         .order_by(outbox.c.id)
-        .limit(limit)
+        .limit(max(limit, _LOOK_AHEAD) if aside else limit)
     )
     ready: list[Delivery] = []
+    held: set[str] = set()
     for row in connection.execute(query).mappings():
+        job = _about(row["body"])
+        if job in held:
+            continue
         if not _is_due(row, now):
-            break  # what comes later waits behind it, or the order of a job's news would change
+            if row["attempts"] < STUBBORN or len(held) == aside:
+                break  # what comes later waits behind it, or the order of news would change
+            held.add(job)
+            continue
         ready.append(_delivery(row))
+        if len(ready) == limit:
+            break
     return tuple(ready)
+
+
+def _about(body: Mapping[str, Any]) -> str:
+    """The job that a piece of news is about; all that is about none counts as one."""
+    job = body.get("job")
+    return str(job.get("ref")) if isinstance(job, Mapping) else ""
 
 
 def _is_due(row: RowMapping, now: datetime) -> bool:
@@ -100,12 +130,34 @@ def retry_later(connection: Connection, ids: Sequence[int], error: str, due_at: 
     _settle(connection, ids, {"last_error": error, "due_at": due_at})
 
 
-def give_up(connection: Connection, ids: Sequence[int], error: str) -> None:
-    _settle(
-        connection,
-        ids,
-        {"state": GIVEN_UP, "last_error": error, "settled_at": outbox.c.due_at},
-    )
+def give_up(connection: Connection, ids: Sequence[int], error: str, now: datetime) -> None:
+    _settle(connection, ids, {"state": GIVEN_UP, "last_error": error, "settled_at": now})
+
+
+def shed(
+    connection: Connection,
+    sink: str,
+    *,
+    created_before: datetime,
+    keep: int,
+    error: str,
+    now: datetime,
+) -> int:
+    """Give up what waits since `created_before`, and all but the newest `keep`.
+
+    Where the sink has taken something since, only what it failed at again and again is too old:
+    the rest waits behind that, and its turn comes.
+    """
+    waiting = and_(outbox.c.state == PENDING, outbox.c.sink == sink)
+    newest = select(outbox.c.id).where(waiting).order_by(outbox.c.id.desc())
+    beyond = connection.execute(newest.offset(keep).limit(1)).scalar()
+    lapsed: ColumnElement[bool] = outbox.c.created_at < created_before
+    if _took_something(connection, sink, created_before):
+        lapsed = and_(lapsed, outbox.c.attempts >= STUBBORN)
+    if beyond is not None:
+        lapsed = or_(lapsed, outbox.c.id <= beyond)
+    held = {"state": GIVEN_UP, "last_error": error, "settled_at": now}
+    return connection.execute(update(outbox).where(waiting, lapsed).values(held)).rowcount
 
 
 def undelivered(connection: Connection, sink: str) -> int:
@@ -116,6 +168,42 @@ def undelivered(connection: Connection, sink: str) -> int:
 def waiting_sinks(connection: Connection) -> tuple[str, ...]:
     query = select(outbox.c.sink).where(outbox.c.state == PENDING).distinct()
     return tuple(sorted(connection.execute(query).scalars()))
+
+
+def _took_something(connection: Connection, sink: str, since: datetime) -> bool:
+    query = (
+        select(outbox.c.settled_at)
+        .where(outbox.c.state == DELIVERED, outbox.c.sink == sink)
+        .order_by(outbox.c.id.desc())
+        .limit(1)
+    )
+    last = connection.execute(query).scalar()
+    return last is not None and last >= since
+
+
+def standings(connection: Connection) -> tuple[SinkStanding, ...]:
+    """Every sink that something waits for or was given up at."""
+    first, last = func.min(outbox.c.id), func.max(outbox.c.id)
+    counted = (
+        select(outbox.c.sink, outbox.c.state, func.count().label("n"), first, last)
+        .where(outbox.c.state.in_((PENDING, GIVEN_UP)))
+        .group_by(outbox.c.sink, outbox.c.state)
+    )
+    found: dict[str, SinkStanding] = {}
+    # Given up before pending: what waits is more urgent, and overwrites the error.
+    for sink, state, n, lowest, highest in sorted(connection.execute(counted)):
+        telling = lowest if state == PENDING else highest
+        row = connection.execute(select(outbox).where(outbox.c.id == telling)).mappings().one()
+        found[sink] = _standing(found.get(sink, SinkStanding(sink)), row, n)
+    return tuple(found.values())
+
+
+def _standing(known: SinkStanding, row: RowMapping, n: int) -> SinkStanding:
+    error = row["last_error"] or known.last_error
+    if row["state"] == GIVEN_UP:
+        return replace(known, given_up=n, given_up_at=row["settled_at"], last_error=error)
+    retry_at = row["due_at"] if row["attempts"] else None
+    return replace(known, undelivered=n, retry_at=retry_at, last_error=error)
 
 
 def _settle(connection: Connection, ids: Sequence[int], held: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine
 from jobmond.model.commit import Added, ClusterSnapshot, SweepCommit
 from jobmond.model.job import Choices, Classified, ClusterHealth, Job
 from jobmond.model.observation import Facts
-from jobmond.model.outcome import Delivery, Followup, News, Transition
+from jobmond.model.outcome import Delivery, Followup, News, SinkStanding, Transition
 from jobmond.model.state import Kind
 from jobmond.store import migrate, news, people, records, retention, sweeping
 from jobmond.store.engine import database_file, engine, named, reading, writing
@@ -227,10 +227,11 @@ class Store:
         """News that no sweep concluded, and what is owed for it; a taken key is passed over."""
         self._write(_publish, told, deliveries)
 
-    def due(self, sink: str, now: datetime, limit: int) -> tuple[Delivery, ...]:
+    def due(self, sink: str, now: datetime, limit: int, *, aside: int = 0) -> tuple[Delivery, ...]:
         """What to send to one sink now, strictly in order: a delivery that waits for its next
-        try holds back all later ones."""
-        return self._read(news.due, sink, now, limit)
+        try holds back all later ones. Of those that failed again and again, up to `aside` hold
+        back only what is about the same job."""
+        return self._read(news.due, sink, now, limit, aside=aside)
 
     def delivered(self, ids: Sequence[int], now: datetime) -> None:
         self._write(news.delivered, ids, now)
@@ -238,9 +239,21 @@ class Store:
     def retry_later(self, ids: Sequence[int], error: str, due_at: datetime) -> None:
         self._write(news.retry_later, ids, error, due_at)
 
-    def give_up(self, ids: Sequence[int], error: str) -> None:
+    def give_up(self, ids: Sequence[int], error: str, now: datetime) -> None:
         """The sink will never take these; they hold back nothing any more."""
-        self._write(news.give_up, ids, error)
+        self._write(news.give_up, ids, error, now)
+
+    def shed(
+        self, sink: str, *, created_before: datetime, keep: int, error: str, now: datetime
+    ) -> int:
+        """Give up what waits since `created_before`, and all but the newest `keep`; how many."""
+        return self._write(
+            news.shed, sink, created_before=created_before, keep=keep, error=error, now=now
+        )
+
+    def standings(self) -> tuple[SinkStanding, ...]:
+        """Every sink that something waits for or was given up at, configured or not."""
+        return self._read(news.standings)
 
     def undelivered(self, sink: str) -> int:
         """How many deliveries wait for one sink."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -10,11 +10,14 @@ import structlog
 
 from jobmond.errors import SinkRefusal, SinkRetry
 from jobmond.model.outcome import Delivery
-from jobmond.ports import Clock, Sink
+from jobmond.ports import Clock, FarSink, Sink
 
 journal = structlog.get_logger("jobmond.deliver")
 
 BATCH = 200
+# How many events that a receiver fails at again and again may be passed by those of other jobs.
+# With more of them it is the receiver that fails.
+ASIDE = 3
 BACKOFF = timedelta(seconds=15)
 BACKOFF_MAX = timedelta(hours=1)
 
@@ -24,10 +27,15 @@ Call = Callable[..., Awaitable[Any]]
 class Outbox(Protocol):
     """The part of the store that deliveries live in."""
 
-    def due(self, sink: str, now: datetime, limit: int) -> Sequence[Delivery]: ...
+    def due(
+        self, sink: str, now: datetime, limit: int, *, aside: int = 0
+    ) -> Sequence[Delivery]: ...
     def delivered(self, ids: Sequence[int], now: datetime) -> None: ...
     def retry_later(self, ids: Sequence[int], error: str, due_at: datetime) -> None: ...
-    def give_up(self, ids: Sequence[int], error: str) -> None: ...
+    def give_up(self, ids: Sequence[int], error: str, now: datetime) -> None: ...
+    def shed(
+        self, sink: str, *, created_before: datetime, keep: int, error: str, now: datetime
+    ) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,51 +47,97 @@ class Delivered:
     error: str | None = None
 
 
-async def deliver(
-    sink_name: str, sink: Sink, *, outbox: Outbox, call: Call, clock: Clock
-) -> Delivered:
-    """Send what is due to one sink, until nothing is or it refuses.
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Takes things from the outbox to sinks. `call` runs a store method in the writer's thread.
 
-    A sink that wants a retry keeps its place in the queue: later deliveries wait behind it, so
-    that the order of a job's news never changes.
+    `backoff` is the first pause after a failure; it doubles up to `backoff_max`, which also
+    bounds what a receiver may ask for. `stopping` says that no more is to be begun.
     """
-    sent = 0
-    while True:
-        now = clock.now()
-        batch: Sequence[Delivery] = await call(outbox.due, sink_name, now, BATCH)
-        if not batch:
-            return Delivered(sink_name, sent)
-        ids = [d.id for d in batch]
-        try:
-            await sink.send(batch)
-        except SinkRetry as later:
-            due_at = now + _wait(batch[0].attempts, later.after_s)
-            await call(outbox.retry_later, ids, str(later), due_at)
-            journal.warning("delivery postponed", sink=sink_name, error=str(later))
-            return Delivered(sink_name, sent, str(later))
-        except SinkRefusal as refusal:
-            await call(outbox.give_up, ids, str(refusal))
-            journal.error("delivery given up", sink=sink_name, error=str(refusal), events=len(ids))
-            continue
-        await call(outbox.delivered, ids, clock.now())
-        sent += len(ids)
 
+    outbox: Outbox
+    call: Call
+    clock: Clock
+    backoff: timedelta = BACKOFF
+    backoff_max: timedelta = BACKOFF_MAX
+    stopping: Callable[[], bool] = lambda: False
 
-def _wait(attempts: int, asked_s: float | None) -> timedelta:
-    if asked_s is not None:
-        return min(timedelta(seconds=asked_s), BACKOFF_MAX)
-    return min(BACKOFF * float(2 ** min(attempts, 12)), BACKOFF_MAX)
+    async def round(self, name: str, sink: Sink) -> Delivered:
+        """Send what is due to one sink, until nothing is or it wants a pause.
+
+        What it does not take keeps its place in the queue, and later deliveries wait behind it:
+        the order of a job's news never changes.
+        """
+        done = Delivered(name, 0)
+        size, aside = (1, ASIDE) if isinstance(sink, FarSink) else (BATCH, 0)
+        while not self.stopping():
+            now = self.clock.now()
+            batch = await self.call(self.outbox.due, name, now, size, aside=aside)
+            if not batch:
+                break
+            ids = [d.id for d in batch]
+            try:
+                await sink.send(batch)
+            except SinkRetry as later:
+                await self._postpone(name, sink, batch, later)
+                return replace(done, error=str(later))
+            except SinkRefusal as refusal:
+                if len(batch) == 1:
+                    await self._give_up(name, batch[0], refusal)
+                size = 1  # of several only one may be refused: find out which
+                continue
+            await self.call(self.outbox.delivered, ids, self.clock.now())
+            done = replace(done, sent=done.sent + len(ids))
+        return done
+
+    async def _postpone(
+        self, name: str, sink: Sink, batch: Sequence[Delivery], later: SinkRetry
+    ) -> None:
+        now = self.clock.now()  # not from before the request: it may have taken its time
+        due_at = now + self._wait(batch[0].attempts, later.after_s)
+        await self.call(self.outbox.retry_later, [d.id for d in batch], str(later), due_at)
+        journal.warning("delivery postponed", sink=name, error=str(later), until=due_at.isoformat())
+        if isinstance(sink, FarSink):
+            await self._shed(name, sink, str(later), now)
+
+    async def _give_up(self, name: str, delivery: Delivery, refusal: SinkRefusal) -> None:
+        await self.call(self.outbox.give_up, [delivery.id], str(refusal), self.clock.now())
+        journal.error("delivery given up", sink=name, key=delivery.key, error=str(refusal))
+
+    async def _shed(self, name: str, sink: FarSink, error: str, now: datetime) -> None:
+        """Only after a failure: while a sink takes things, no age and no number is too much."""
+        count = await self.call(
+            self.outbox.shed,
+            name,
+            created_before=now - sink.give_up_after,
+            keep=sink.spool,
+            error=f"not taken in time: {error}",
+            now=now,
+        )
+        if count:
+            journal.error(
+                "deliveries given up: too old, or too many wait",
+                sink=name,
+                events=count,
+                give_up_after=str(sink.give_up_after),
+                spool=sink.spool,
+                error=error,
+            )
+
+    def _wait(self, attempts: int, asked_s: float | None) -> timedelta:
+        if asked_s is not None:
+            return min(timedelta(seconds=max(0.0, asked_s)), self.backoff_max)
+        return min(self.backoff * float(2 ** min(attempts, 12)), self.backoff_max)
 
 
 async def deliver_all(
     sinks: Mapping[str, Sink], *, outbox: Outbox, call: Call, clock: Clock
 ) -> tuple[Delivered, ...]:
-    """One round for every sink; a slow one holds up none of the others."""
-    return tuple(
-        await asyncio.gather(
-            *(
-                deliver(name, sink, outbox=outbox, call=call, clock=clock)
-                for name, sink in sinks.items()
-            )
-        )
-    )
+    """One round for every sink; a slow one holds up none of the others, and is waited for."""
+    return await all_rounds(Post(outbox, call, clock), sinks)
+
+
+async def all_rounds(post: Post, sinks: Mapping[str, Sink]) -> tuple[Delivered, ...]:
+    """One round for every sink, side by side, waited for."""
+    rounds = (post.round(name, sink) for name, sink in sinks.items())
+    return tuple(await asyncio.gather(*rounds))

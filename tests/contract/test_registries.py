@@ -21,7 +21,13 @@ class TestEveryKind:
 
 
 def test_the_sinks_are_these():
-    assert registry.sinks.offered() == ("agent-log", "file", "journal")
+    assert registry.sinks.offered() == ("agent-log", "file", "journal", "webhook")
+
+
+def test_what_carries_no_scripts_is_no_transport():
+    assert not registry.transports.offers("http")
+    with pytest.raises(KeyError):
+        registry.transports["http"]
 
 
 @pytest.mark.parametrize("name", ["agent_log", "nobody", ""])

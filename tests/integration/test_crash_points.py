@@ -13,6 +13,7 @@ from jobmond import registry
 from jobmond.model.job import Choices
 from jobmond.model.observation import Facts, LogTail, Poll, Read
 from jobmond.model.state import Kind, State
+from jobmond.ports import HttpAnswer
 from jobmond.store import Store
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import AGENT_LOG, Terms
@@ -111,12 +112,41 @@ class Sinking:
 
 
 @dataclass
+class Hook:
+    """A receiver elsewhere, reached through the real webhook: it outlives every process, and
+    refuses its first requests of a day with `trouble`. Each event is kept once by its key."""
+
+    trouble: list[int]
+    taken: dict[str, dict] = field(default_factory=dict)
+
+    async def request(self, method, url, *, headers, body, timeout_s, max_bytes):
+        if self.trouble:
+            return HttpAnswer(self.trouble.pop(), {}, b"")
+        event = json.loads(body)
+        assert headers["webhook-id"] == event["key"]
+        assert self.taken.setdefault(event["key"], event) == event
+        return HttpAnswer(202, {}, b"")
+
+    async def close(self): ...
+
+
+class FarSinking(Sinking):
+    """The same for a sink that is handed one at a time."""
+
+    give_up_after = timedelta(days=3)
+    spool = 10_000
+
+    async def check(self): ...
+
+
+@dataclass
 class Process:
     """One life of the daemon's inside, on a folder that outlives it."""
 
     folder: Path
     truth: dict
     fate: Fate
+    hook: Hook = field(default_factory=lambda: Hook([]))
     clock: Calendar = field(default_factory=Calendar)
 
     async def call(self, fn, /, *args, **kw):
@@ -133,16 +163,22 @@ class Process:
                 AGENT_LOG: Sinking(
                     self.fate, registry.sinks["agent-log"](root=self.folder / "agent_logs")
                 ),
+                "team": FarSinking(self.fate, self.webhook()),
             }
             far = Far(self.fate, self.truth)
             cluster = Cluster("lab", "slurm", {Kind.SLURM: far}, far, ())
-            terms = Terms((), ("news",), str(self.folder / "agent_logs"))
+            terms = Terms((), ("news", "team"), str(self.folder / "agent_logs"))
             sweeper = Sweeper(store, self.call, self.clock, by_name, terms)
             await deliver_all(sinks, outbox=store, call=self.call, clock=self.clock)
             await sweeper.sweep(cluster)
             await deliver_all(sinks, outbox=store, call=self.call, clock=self.clock)
         finally:
             store.close()
+
+    def webhook(self):
+        (self.folder / "url").write_text("https://receiver.invalid/hook")
+        make = registry.sinks["webhook"]
+        return make(self.hook, self.clock, url_file=self.folder / "url")
 
 
 def add_jobs(folder):
@@ -172,17 +208,27 @@ def told(folder):
     return events
 
 
-async def survives(folder, dies_in, fate):
+def told_elsewhere(hook):
+    events = {}
+    for event in hook.taken.values():
+        native_id = event["job"]["ref"].partition("/")[2]
+        events.setdefault(native_id, []).append((event["before"], event["after"]))
+    return events
+
+
+async def survives(folder, dies_in, fate, hook):
     """In the sweep numbered `dies_in` the process is killed, and starts again; False where the
     sweep was over before."""
     try:
-        await Process(folder, TRUTH[dies_in], fate).sweep()
+        await Process(folder, TRUTH[dies_in], fate, hook).sweep()
     except Killed:
         pass
     else:
         return False
-    for truth in TRUTH[dies_in:]:
-        await Process(folder, truth, Fate(0, before=True)).sweep()
+    later = Calendar()
+    for truth in (*TRUTH[dies_in:], TRUTH[-1], TRUTH[-1]):
+        await Process(folder, truth, Fate(0, before=True), hook, later).sweep()
+        later.at += timedelta(hours=1)  # a pause that was asked for is over
     return True
 
 
@@ -192,14 +238,17 @@ async def test_every_step_can_be_the_last(tmp_path, dies_in, before):
     young = tmp_path / "young"
     young.mkdir()
     add_jobs(young)
+    young_hook = Hook([])
     for truth in TRUTH[:dies_in]:
-        await Process(young, truth, Fate(0, before=True)).sweep()
+        await Process(young, truth, Fate(0, before=True), young_hook).sweep()
     for step in range(1, 60):
         folder = tmp_path / str(step)
         shutil.copytree(young, folder)
-        if not await survives(folder, dies_in, Fate(step, before)):
+        hook = Hook([503, 429], dict(young_hook.taken))
+        if not await survives(folder, dies_in, Fate(step, before), hook):
             break
         assert told(folder) == WANTED, f"killed at step {step}"
+        assert told_elsewhere(hook) == WANTED, f"killed at step {step}"
         entries = [p.name for p in (folder / "agent_logs").glob("*/lab-*.md")]
         assert sorted(entries) == ["lab-1-train.md", "lab-3-train.md"]
     else:

@@ -76,7 +76,7 @@ def test_only_settled_deliveries_go(store, make):
     owed = tuple(make.delivery(key) for key in "abc")
     store.commit(make.sweep(deliveries=owed))
     store.delivered([1], make.noon)
-    store.give_up([2], "no")
+    store.give_up([2], "no", make.noon)
     late = make.noon + 99 * DAY
     assert store.expire(late, outbox_keep=DAY).deliveries == 2
     assert [one.key for one in store.due("news", late, 9)] == ["c"]

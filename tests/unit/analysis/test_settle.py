@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from jobmond.analysis.settle import Found, settled
 from jobmond.model.job import Choices, Classified
-from jobmond.model.observation import Facts, TaskCounts
+from jobmond.model.observation import Facts, TaskCounts, Unreachable
 from jobmond.model.state import Bucket, Kind, State
 from tests.unit.builders import DAY, NOW, at, by_name, ended, job, seen, unseen
 
@@ -241,3 +241,33 @@ def test_the_end_of_a_part_is_not_told_by_itself():
     assert moves["4711_3", "100"].silent
     alone = settle([job("4711_3")], {"4711_3": seen(State.FAILED, exit_code=1)})
     assert not alone["4711_3", "100"].silent
+
+
+def waiting_for_4711(**changes):
+    facts = Facts(name="train", dependency="afterany:4711(unfulfilled)")
+    return job("4712", state=State.PENDING, facts=facts, life=2, **changes)
+
+
+def test_a_start_is_told_with_the_end_it_waited_for():
+    unsettled = Unreachable("the queue no longer knows it; accounting says RUNNING")
+    first = settle(
+        [job(), waiting_for_4711()],
+        {"4711": unsettled, "4712": seen(State.RUNNING, started_at=at(-1))},
+    )
+    held = first["4712", "100"]
+    assert (held.transition, held.job.state, held.job.stale) == (None, State.PENDING, True)
+    second = settle(
+        [first["4711", "100"].job, held.job],
+        {"4711": timeout(), "4712": seen(State.RUNNING, started_at=at(-1))},
+    )
+    assert second["4711", "100"].restarted_as == "lab/4712"
+    assert second["4712", "100"].silent
+
+
+def test_but_no_longer_than_one_sweep():
+    unsettled = Unreachable("accounting does not answer")
+    moves = settle(
+        [job(stale=True), waiting_for_4711(stale=True)],
+        {"4711": unsettled, "4712": seen(State.RUNNING)},
+    )
+    assert moves["4712", "100"].transition.after is State.RUNNING

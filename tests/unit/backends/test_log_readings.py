@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,7 +69,7 @@ def test_any_bytes_are_taken(out):
 
 def test_the_words_for_what_was_not_read():
     mark = MARK.encode()
-    out = b"\n%b absent 0\n\n%b budget 1\n\n%b why 2\nstat: x: Permission denied\n%b end 2\n" % (
+    out = b"\n%b absent 0\n\n%b budget 1\n\n%b why 2\nstat: x: Stale file handle\n%b end 2\n" % (
         mark,
         mark,
         mark,
@@ -77,8 +78,50 @@ def test_the_words_for_what_was_not_read():
     assert readings(out, MARK, ASKS, now=NOW) == {
         "0": Absent(("/0.out",)),
         "1": Unavailable("budget"),
-        "2": Unavailable("permission denied: stat: x: Permission denied"),
+        "2": Unavailable("stat: x: Stale file handle"),
     }
+
+
+def denied(said: bytes):
+    out = b"\n%b denied 0\n%b\n%b end 0\n" % (MARK.encode(), said, MARK.encode())
+    found = readings(out, MARK, ASKS, now=NOW)["0"]
+    assert isinstance(found, Unavailable)
+    return found.why
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            b"alice -rw-------\nbob\nfile\n/a b",
+            "permission: bob may not read /a b (-rw------- alice); alice can allow it: "
+            "setfacl -m u:bob:r '/a b'",
+        ),
+        (
+            b"alice drwx------\nbob\nfolder\n/home/alice",
+            "permission: bob may not enter /home/alice (drwx------ alice); alice can allow it: "
+            "setfacl -m u:bob:x /home/alice",
+        ),
+        (b"\nbob\nfile\n/a", "permission: bob may not read /a"),
+        (b"bob ----------\nbob\nfile\n/a", "permission: bob may not read /a"),
+        (
+            b"al;ice -rw-------\n$(id)\nfile\n/a\n`id`\x1b[2J",
+            "permission: $(id) may not read /a\\n`id`\\x1b[2J (-rw------- al;ice); "
+            "al;ice can allow it: setfacl -m 'u:$(id):r' '/a\\n`id`\\x1b[2J'",
+        ),
+        (b"", "permission: denied"),
+        (b"alice -rw-------\nbob", "permission: denied"),
+    ],
+)
+def test_the_words_for_what_may_not_be_read(said, why):
+    assert denied(said) == why
+
+
+@given(said=st.binary().filter(lambda said: MARK.encode() not in said))
+def test_any_words_of_a_far_side_about_permission(said):
+    why = denied(said)
+    assert why.startswith("permission: ")
+    assert "\n" not in why
 
 
 def test_an_index_nobody_asked_for_is_nobodys():

@@ -8,9 +8,9 @@ import pytest
 
 from jobmond.model.job import Choices, ClusterHealth, LogEvidence
 from jobmond.model.observation import TaskCounts
-from jobmond.model.outcome import Diagnosis, Signal
+from jobmond.model.outcome import Diagnosis, Signal, SinkStanding
 from jobmond.model.state import Bucket, Severity, State
-from jobmond.reports.document import job_object, status_document, summary_line
+from jobmond.reports.document import job_object, status_document, summary_line, with_unused
 from jobmond.reports.schema import SCHEMAS, schema
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -101,6 +101,31 @@ def test_a_full_document_keeps_the_contract(make_job):
     assert shown["tasks"] == {"total": 3, "by_state": {"FAILED": 1, "COMPLETED": 2}, "failed": []}
     assert shown["signals"][0]["evidence"] == {"ratio": "nan"}
     assert shown["log"] == {"path": "/logs/4712.out", "status": "read", "bytes": 120, "error": None}
+
+
+def test_sinks_come_in_the_order_of_the_configuration():
+    known = [
+        SinkStanding("old", undelivered=2, last_error="x"),
+        SinkStanding("forgotten", given_up=4),
+        SinkStanding("team", undelivered=1, retry_at=NOW, given_up=1, given_up_at=NOW),
+    ]
+    sinks = with_unused(known, ["news", "team"])
+    document = valid(status_document([], [], sinks=sinks, daemon=DAEMON, now=NOW))
+    nothing = {"undelivered": 0, "retry_at": None, "given_up": 0, "given_up_at": None}
+    at = "2026-11-29T12:00:00Z"
+    assert document["sinks"] == [
+        {"name": "news", "configured": True, **nothing, "last_error": None},
+        {
+            "name": "team",
+            "configured": True,
+            "undelivered": 1,
+            "retry_at": at,
+            "given_up": 1,
+            "given_up_at": at,
+            "last_error": None,
+        },
+        {"name": "old", "configured": False, **nothing, "undelivered": 2, "last_error": "x"},
+    ]
 
 
 def test_an_empty_document_keeps_the_contract():

@@ -6,6 +6,7 @@ import pytest
 from wcwidth import wcswidth
 
 from jobmond.model.job import ClusterHealth, LogEvidence
+from jobmond.model.outcome import SinkStanding
 from jobmond.model.state import Bucket, State
 from jobmond.reports.document import status_document
 from jobmond.reports.status import state_cell, status_text
@@ -110,6 +111,38 @@ def test_nothing_tracked_says_what_to_type(view):
 def test_the_daemon_line(view, changes, text):
     document = status_document([], [], daemon={**DAEMON, **changes}, now=NOW)
     assert status_text(document, view)[0] == text
+
+
+@pytest.mark.parametrize(
+    ("sink", "lines"),
+    [
+        ({}, []),
+        ({"undelivered": 3}, []),  # on its way
+        (
+            {"undelivered": 3, "retry_at": NOW + MINUTE, "last_error": "gone\x1b[31m"},
+            [r"sink team: 3 undelivered: gone\x1b[31m"],
+        ),
+        (
+            {"given_up": 2, "given_up_at": NOW - HOUR, "last_error": "the receiver answered 404"},
+            ["sink team: 2 given up, the last 1h00m ago: the receiver answered 404"],
+        ),
+        ({"given_up": 2, "given_up_at": NOW - 25 * HOUR, "last_error": "x"}, []),
+        (
+            {"undelivered": 1, "configured": False},
+            ["sink team: 1 undelivered, this sink is not configured any more"],
+        ),
+    ],
+)
+def test_a_sink_has_a_line_where_something_is_wrong(view, sink, lines):
+    standing = SinkStanding("team", **sink)
+    document = status_document([], [], sinks=[standing], daemon=DAEMON, now=NOW)
+    assert status_text(document, view)[1:-1] == lines
+
+
+def test_a_report_of_an_older_daemon_has_no_sinks(view):
+    document = status_document([], [], daemon=DAEMON, now=NOW)
+    del document["sinks"]
+    assert len(status_text(document, view)) == 2
 
 
 def test_buckets_come_in_order_each_with_its_jobs(make_job, view):

@@ -8,6 +8,7 @@ import pytest
 from jobmond import registry
 from jobmond.registry import Registry
 from jobmond.settings import Loaded, load
+from jobmond.sinks.webhook import WebhookSink
 
 Read = Callable[..., Loaded]
 
@@ -37,6 +38,7 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     sinks.plugin("file")(FileSink)
     sinks.plugin("journal")(JournalSink)
     sinks.plugin("hook")(HookSink)
+    sinks.plugin("webhook")(WebhookSink)
     transports: Registry[object] = Registry("transport", "jobmond.transports")
     backends: Registry[object] = Registry("backend", "jobmond.backends")
     for known, names in ((transports, ("ssh", "local")), (backends, ("slurm", "local"))):

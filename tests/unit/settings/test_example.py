@@ -1,8 +1,10 @@
 """`config.example.toml` shows every setting, at its default."""
 
+import inspect
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from pydantic.fields import FieldInfo
 from jobmond.settings import Settings, load
 from jobmond.settings.clusters import IrisCluster, KubernetesCluster, LocalCluster, SlurmCluster
 from jobmond.settings.tables import Classify, Database, Launcher, Nel, Policy
+from jobmond.sinks.webhook import WebhookSink
 
 EXAMPLE = Path(__file__).parents[3] / "config.example.toml"
 KINDS = {"slurm": SlurmCluster, "kubernetes": KubernetesCluster, "iris": IrisCluster}
@@ -81,7 +84,8 @@ def test_settings_that_are_off_show_their_default_where_they_have_one(
     header = tmp_path / "header"
     header.touch()
     text = re.sub(r"^#(?=\S)", "", EXAMPLE.read_text(), flags=re.M)
-    text = text.replace("/etc/jobmond/iris-header", str(header))
+    for path in ("iris-header", "webhook-url", "webhook-secret"):
+        text = text.replace(f"/etc/jobmond/{path}", str(header))
     text = re.sub(r'^url = "sqlite.*\n|^registry_files = \[\]\n', "", text, flags=re.M)
     path = tmp_path / "on.toml"
     path.write_text(text)
@@ -93,6 +97,21 @@ def test_settings_that_are_off_show_their_default_where_they_have_one(
             if default not in (None, ()):
                 assert getattr(cluster, key) == default, f"clusters.{name}.{key}"
     assert settings.agent_logs == load(None, env).settings.agent_logs
+
+
+def test_a_webhook_is_shown_with_every_option_at_its_default() -> None:
+    shown = _shown()["sinks"]["team"]
+    takes = {
+        p.name: p.default
+        for p in inspect.signature(WebhookSink).parameters.values()
+        if p.kind is p.KEYWORD_ONLY
+    }
+    assert set(shown) == {"kind", *takes}
+    for name in ("format", "max_bytes", "spool"):
+        assert shown[name] == takes[name]
+    assert takes["timeout"] == timedelta(seconds=10)
+    assert takes["give_up_after"] == timedelta(days=3)
+    assert (shown["timeout"], shown["give_up_after"]) == ("10s", "3d")
 
 
 @pytest.mark.parametrize(

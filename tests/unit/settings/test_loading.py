@@ -356,3 +356,40 @@ def test_settings_by_themselves_read_no_environment(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("recent", "1h")
     assert Settings().poll_interval == timedelta(minutes=15)
     assert Settings().recent == timedelta(hours=24)
+
+
+@pytest.fixture
+def webhook(tmp_path: Path) -> str:
+    """A table of the real webhook."""
+    (tmp_path / "url").touch()
+    return '[sinks.team]\nkind = "webhook"\nurl_file = "url"\n'
+
+
+def test_a_webhook(read: Read, webhook: str, tmp_path: Path) -> None:
+    more = 'format = "generic"\ntimeout = "30s"\ngive_up_after = "12h"\nspool = 5\nmax_bytes = 9000'
+    assert read(webhook + more).settings.sinks["team"].options == {
+        "url_file": tmp_path / "url",
+        "format": "generic",
+        "timeout": timedelta(seconds=30),
+        "give_up_after": timedelta(hours=12),
+        "spool": 5,
+        "max_bytes": 9000,
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('format = "slack"', "sinks.team.format: expected 'generic'"),
+        ('timeout = "soon"', "sinks.team.timeout: expected a duration such as 30s"),
+        ('secret_file = "none"', "sinks.team.secret_file: "),
+        ('url = "https://h/"', "unknown key sinks.team.url in [sinks.team]"),
+        ('http = "x"', "unknown key sinks.team.http in [sinks.team]"),
+        ('clock = "x"', "unknown key sinks.team.clock in [sinks.team]"),
+    ],
+)
+def test_a_webhook_that_is_wrong(read: Read, webhook: str, line: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(webhook + line)
+    assert said in str(caught.value)
+    assert "https://h/" not in str(caught.value)
