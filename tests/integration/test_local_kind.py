@@ -502,5 +502,5 @@ def test_one_sweep_and_its_report(host: Host) -> None:
 def test_nothing_at_all(host: Host) -> None:
     done = host.ctl("status")
     assert done.returncode == 3
-    assert "no daemon is running" in done.stderr
+    assert "no daemon" in done.stderr  # root's own may be there and not open to us
     assert not host.state.exists()

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import os
-import pwd
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from jobmond.backends.local import LocalBackend
+from jobmond.cli.record import me
 from jobmond.model.observation import Ask, Gone, Seen, Sighting
 from jobmond.model.state import State
 from jobmond.registry import backends, transports
@@ -83,7 +83,7 @@ def write_record(runs: Path, pid: int, birth: str, **end: object) -> None:
         "command": ["sleep", "60"],
         "log": None,
         "workdir": "/",
-        "user": pwd.getpwuid(os.geteuid()).pw_name,
+        "user": me(),
         "started_at": "2026-11-29T11:00:00Z",
         "exit_code": None,
         "signal": None,
@@ -105,7 +105,7 @@ async def test_a_foreign_process_from_life_to_a_death_that_its_log_proves(
         assert ask.birth == birth_of(process.pid)
         assert ask.facts.log_path == str(log)
         assert ask.facts.err_path is None
-        assert ask.facts.user == pwd.getpwuid(os.geteuid()).pw_name
+        assert ask.facts.user == me()
         assert ask.facts.workdir == str(Path.cwd())
         assert ask.facts.command is not None
         assert "bad shape" in ask.facts.command
