@@ -4,6 +4,8 @@ import asyncio
 import http.client
 import json
 import socket
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from jobmond.api.server import ApiServer
 
@@ -31,7 +33,13 @@ def ask_now(path, method, target, body=None, *, raw=None):
 
 
 async def ask(path, method, target, body=None, **over):
-    return await asyncio.to_thread(ask_now, path, method, target, body, **over)
+    # Threads of their own: the server takes the loop's for its answers, and there are few of them.
+    loop = asyncio.get_running_loop()
+    own = ThreadPoolExecutor(1)
+    try:
+        return await loop.run_in_executor(own, partial(ask_now, path, method, target, body, **over))
+    finally:
+        own.shutdown(wait=False)
 
 
 class Served:
