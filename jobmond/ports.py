@@ -174,10 +174,10 @@ class MetricParser(Protocol):
     Only segments that hold one of `needles` (fixed byte strings) matter to it, so a log may be
     filtered by them before it is read. `proof` matches the raw bytes of a segment that only this
     trainer writes; a segment with one of `hints` makes it likely. `own_steps` says that its
-    records carry their step (a bar then gives only the last one), `derived` that another dialect
-    looks the same, so that its proof needs a hint besides. `canonical` names quantities
-    the same for every trainer, `kept` are trainer's names whose series rules ask for, `pace` is
-    the metric that holds a step's duration and what makes seconds of it.
+    records carry their step (a bar then gives only the last one), `derived` that it is built on
+    another dialect, whose hints it repeats and whose log looks the same but for its own hints.
+    `kept` are trainer's names whose series rules ask for, `pace` is the metric that holds a
+    step's duration and what makes seconds of it.
     """
 
     name: str

@@ -30,11 +30,10 @@ def painted(text: str) -> Painted | None:
     """The last bar in a segment; None without one. A frame cut inside its numbers is none."""
     if "%|" not in text:
         return None
-    last = None
-    for last in _BAR.finditer(text):
-        pass
-    if last is None:
+    frames = list(_BAR.finditer(text))
+    if not frames:
         return None
+    last = frames[-1]
     desc = text[: last.start()].strip().removesuffix(":").strip()
     return Painted(
         desc=desc,

@@ -12,6 +12,7 @@ from jobmond.model.metrics import (
     Bar,
     Checkpoint,
     Event,
+    Failed,
     Finished,
     LifeStart,
     MaxStep,
@@ -31,6 +32,13 @@ NEEDLES = (
     b"Saving model checkpoint to ",
     b"Training completed. Do not forget",
 )
+HINTS = (
+    b"[transformers]",
+    b"/transformers/",
+    b"Loading weights: ",
+    b"Loading checkpoint shards: ",
+    b"***** Running training *****",
+)
 PROOF = re.compile(rb"\{'(?:loss|eval_loss|train_runtime)': ")
 CANONICAL: Mapping[str, tuple[str, ...]] = {
     "loss": ("loss",),
@@ -46,6 +54,10 @@ _TOTAL = re.compile(r"Total optimization steps = ([\d,]{1,16})")
 _RESUMED = re.compile(r"(?:Continuing|Resuming) training from .{0,80}?global step (\d{1,12})")
 _SAVED = re.compile(r"Saving model checkpoint to \S*?checkpoint-(\d{1,12})(?!\S*checkpoint-)")
 _GOES_ON = re.compile(r"^\s*\d{1,3}%\||\{'(?:loss|train_runtime)': |Training completed\. Do not")
+# What a shell says on the line of the bar.
+_KILLED = re.compile(
+    r"\](?:Terminated|Killed|Aborted|Segmentation fault|Bus error)(?: \(core dumped\))?\s*$"
+)
 _HEAD_CHARS = 65_536
 
 
@@ -63,6 +75,8 @@ def read(segment: Segment, memory: Memory) -> Iterator[Event]:
     bar = painted(text)
     if bar is not None:
         yield from _bar(bar, memory)
+        if _KILLED.match(text, bar.end):
+            yield Failed()
     yield from _dicts(text, segment.closed, memory)
 
 

@@ -1,8 +1,7 @@
 """What a log has said so far: lives, step, last metrics, series, checkpoints, pace."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from jobmond.analysis.pace import Pace
 from jobmond.analysis.stepguess import StepGuess
@@ -11,12 +10,14 @@ from jobmond.model.metrics import (
     Bar,
     Checkpoint,
     Event,
+    Failed,
     Finished,
     LifeStart,
     MaxStep,
     Record,
     Resumed,
 )
+from jobmond.model.state import Bucket
 from jobmond.ports import MetricParser
 
 JUDGE_EVERY = CURRENT // 2
@@ -32,6 +33,7 @@ class LogState:
     """
 
     own_steps: bool
+    dialect_bucket: Bucket = Bucket.OTHER
     life: int = 1
     resumed_from: int | None = None
     max_step: int | None = None
@@ -42,6 +44,7 @@ class LogState:
     bar_second: int | None = None
     bar_elapsed_s: float | None = None
     finished: bool = False
+    failed: bool = False
     rewarded: bool = False
     unjudged: int = 0
     last: dict[str, float] = field(default_factory=dict)
@@ -51,6 +54,11 @@ class LogState:
     guess: StepGuess = field(default_factory=StepGuess)
     pace: Pace = field(default_factory=Pace)
     track: Track = field(default_factory=Track)
+
+    @property
+    def bucket(self) -> Bucket:
+        """Where the log belongs by itself: what is rewarded is reinforcement learning."""
+        return Bucket.RL if self.rewarded else self.dialect_bucket
 
     @property
     def step(self) -> int | None:
@@ -72,9 +80,11 @@ class LogState:
 
     @property
     def phase(self) -> str:
-        """`bring-up training finishing done`; a failure is proved elsewhere."""
+        """`bring-up training finishing done failed`; most failures are proved elsewhere."""
         if self.finished:
             return "done"
+        if self.failed:
+            return "failed"
         if not self.moving and (self.own_steps or self.bar is None):
             return "bring-up"
         at = self.step if self.step is not None else self.bar
@@ -102,11 +112,17 @@ class LogState:
                 self._record(event, parser, judge)
             case Bar():
                 self._bar(event, judge)
+            case LifeStart():
+                if self.moving or self.finished or self.failed:
+                    self.begin(judge)
+            case _:
+                self._note(event)
+
+    def _note(self, event: Event) -> None:
+        """What is said beside records and bars."""
+        match event:
             case MaxStep(step):
                 self.max_step = step
-            case LifeStart():
-                if self.moving or self.finished:
-                    self.begin(judge)
             case Resumed(step):
                 self.resumed_from = step
                 self.guess.start = step if not self.guess.count else self.guess.start
@@ -115,6 +131,8 @@ class LogState:
                     self.checkpoints.add(step)
             case Finished():
                 self.finished = True
+            case Failed():
+                self.failed = True
 
     def begin(self, judge: Callable[["LogState"], None] | None = None) -> None:
         """A new life. What it logs wins over what earlier ones logged at the same steps."""
@@ -122,7 +140,7 @@ class LogState:
             judge(self)
         self.track.settle(len(self.track.current))
         fresh = LogState(self.own_steps)
-        kept = {"own_steps", "life", "checkpoints", "track", "rewarded"}
+        kept = {"own_steps", "dialect_bucket", "life", "checkpoints", "track", "rewarded"}
         for item in fields(self):
             if item.name not in kept:
                 setattr(self, item.name, getattr(fresh, item.name))
@@ -162,6 +180,7 @@ class LogState:
         self.guess.forget(max(0, len(self.guess.steps) - JUDGE_EVERY))
 
     def _advance(self, event: Record, step: int | None, parser: MetricParser) -> None:
+        self.failed = False
         self.records += 1
         self.unjudged += 1
         if step is not None:

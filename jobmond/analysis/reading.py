@@ -7,10 +7,7 @@ from dataclasses import dataclass, field
 from jobmond.analysis.logstate import LogState
 from jobmond.analysis.segments import Cutter
 from jobmond.model.metrics import Memory, Segment
-from jobmond.model.state import Bucket
 from jobmond.ports import MetricParser
-
-UNKNOWN = "unknown"
 
 
 @dataclass(slots=True)
@@ -25,7 +22,7 @@ class Candidate:
     @classmethod
     def of(cls, parser: MetricParser, *, thin: bool = True) -> "Candidate":
         """Nothing read yet."""
-        state = LogState(parser.own_steps)
+        state = LogState(parser.own_steps, parser.bucket)
         state.track.thin = thin
         return cls(parser, state)
 
@@ -36,8 +33,6 @@ class Candidate:
 
     def proved_by(self, segment: Segment) -> bool:
         """Whether this segment can only come from this trainer."""
-        if self.parser.derived and not self.hints:
-            return False
         return self.parser.proof.search(segment.raw) is not None
 
 
@@ -98,11 +93,10 @@ class LogReader:
             self._read(candidate, segment)
         if proved is not None:
             if not proved.parser.derived:
-                proof = proved.parser.proof
                 self._relatives = tuple(
                     c.parser
                     for c in self._candidates
-                    if c.parser.derived and c.parser.proof is proof
+                    if c.parser.derived and c.parser.proof is proved.parser.proof
                 )
             self._candidates = [proved]
             self._settled = True
@@ -112,8 +106,9 @@ class LogReader:
         """What looked like the plain trainer may show later who is built on it; the events are
         the same, only the canonical names differ.
         """
+        plain = self._candidates[0].parser.hints
         for parser in self._relatives:
-            if any(hint in segment.raw for hint in parser.hints):
+            if any(hint in segment.raw for hint in parser.hints if hint not in plain):
                 self._candidates[0].parser = parser
                 self._relatives = ()
 
@@ -130,7 +125,10 @@ class LogReader:
         """
         if self.cutter.open().raw:
             self.take(self.cutter.open())
-        return self.best
+        best = self.best
+        if best is not None and self._judge is not None:
+            self._judge(best.state)
+        return best
 
     @property
     def best(self) -> Candidate | None:
@@ -138,11 +136,11 @@ class LogReader:
         if self._settled:
             return self._candidates[0]
         ranked = self._ranked()
-        return ranked[0] if ranked and (ranked[0].hints or ranked[0].grown) else None
+        return ranked[0] if ranked and ranked[0].hints else None
 
     def _read(self, candidate: Candidate, segment: Segment) -> None:
         for event in candidate.parser.read(segment, candidate.memory):
-            candidate.state.take(event, candidate.parser, self._judge)
+            candidate.state.take(event, candidate.parser, self._judge if self._settled else None)
 
     def _ranked(self) -> list[Candidate]:
         return sorted(
@@ -150,9 +148,7 @@ class LogReader:
         )
 
     def _look(self) -> None:
-        self._needles = needles_of(
-            [c.parser for c in self._candidates], hints=not self._settled
-        )
+        self._needles = needles_of([c.parser for c in self._candidates], hints=not self._settled)
         self._wanted = re.compile(b"|".join(map(re.escape, self._needles))).search
 
 
@@ -161,15 +157,4 @@ def needles_of(parsers: Sequence[MetricParser], *, hints: bool) -> tuple[bytes, 
     words = {needle for parser in parsers for needle in parser.needles}
     if hints:
         words |= {hint for parser in parsers for hint in parser.hints}
-    return tuple(
-        sorted(word for word in words if not any(w != word and w in word for w in words))
-    )
-
-
-def bucket(candidate: Candidate | None) -> Bucket:
-    """Where a log belongs by its dialect alone: what is rewarded is reinforcement learning."""
-    if candidate is None:
-        return Bucket.OTHER
-    if candidate.state.rewarded:
-        return Bucket.RL
-    return candidate.parser.bucket
+    return tuple(sorted(word for word in words if not any(w != word and w in word for w in words)))

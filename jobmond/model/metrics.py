@@ -5,6 +5,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+# The quantities that have one name whatever the trainer calls them.
+CANONICAL = frozenset(
+    {
+        "reward",
+        "reward_std",
+        "pass_at_n",
+        "policy_loss",
+        "entropy",
+        "grad_norm",
+        "clip_ratio",
+        "importance_ratio",
+        "importance_capped_fraction",
+        "log_ratio_abs_mean",
+        "log_ratio_abs_max",
+        "kl",
+        "loss",
+        "eval_loss",
+        "learning_rate",
+        "epoch",
+    }
+)
+
 # What a dialect remembers between segments: plain JSON values, so that reading can stop anywhere.
 Memory: TypeAlias = dict[str, Any]
 
@@ -76,7 +98,12 @@ class Finished:
     """The trainer says that it reached its end."""
 
 
-Event: TypeAlias = Record | Bar | MaxStep | LifeStart | Resumed | Checkpoint | Finished
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The trainer says that it failed, or its shell that it was killed; taken back by a record."""
+
+
+Event: TypeAlias = Record | Bar | MaxStep | LifeStart | Resumed | Checkpoint | Finished | Failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,13 @@ class Axolotl:
     own_steps: ClassVar = False
     derived: ClassVar = True
     needles: ClassVar = hfdict.NEEDLES
-    hints: ClassVar = (b"[axolotl.", b"/axolotl/", b"'tokens/train_per_sec_per_gpu'", b"'memory/max_active")
+    hints: ClassVar = (
+        *hfdict.HINTS,
+        b"[axolotl.",
+        b"/axolotl/",
+        b"'tokens/train_per_sec_per_gpu'",
+        b"'memory/max_active",
+    )
     proof: ClassVar[re.Pattern[bytes]] = hfdict.PROOF
     kept: ClassVar = hfdict.KEPT
     pace: ClassVar = None

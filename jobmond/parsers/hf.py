@@ -23,7 +23,7 @@ class HuggingFace:
     own_steps: ClassVar = False
     derived: ClassVar = False
     needles: ClassVar = hfdict.NEEDLES
-    hints: ClassVar[tuple[bytes, ...]] = ()
+    hints: ClassVar = hfdict.HINTS
     proof: ClassVar[re.Pattern[bytes]] = hfdict.PROOF
     kept: ClassVar = hfdict.KEPT
     pace: ClassVar = None

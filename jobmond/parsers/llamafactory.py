@@ -24,7 +24,13 @@ class LlamaFactory:
     own_steps: ClassVar = False
     derived: ClassVar = True
     needles: ClassVar = hfdict.NEEDLES
-    hints: ClassVar = (b" llamafactory.", b"llamafactory-cli", b"/llamafactory/", b"'loss_nan_ranks'")
+    hints: ClassVar = (
+        *hfdict.HINTS,
+        b" llamafactory.",
+        b"llamafactory-cli",
+        b"/llamafactory/",
+        b"'loss_nan_ranks'",
+    )
     proof: ClassVar[re.Pattern[bytes]] = hfdict.PROOF
     kept: ClassVar = hfdict.KEPT
     pace: ClassVar = None

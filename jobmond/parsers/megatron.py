@@ -74,9 +74,7 @@ class Megatron:
         return translated(CANONICAL, metrics)
 
 
-def _record(
-    iteration: re.Match[str], text: str, closed: bool, memory: Memory
-) -> Iterator[Event]:
+def _record(iteration: re.Match[str], text: str, closed: bool, memory: Memory) -> Iterator[Event]:
     *parts, rest = text[iteration.end() :].split("|")
     values = _fields(parts)
     last = next(reversed(values), None)

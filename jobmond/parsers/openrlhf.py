@@ -36,7 +36,12 @@ class OpenRlhf:
     own_steps: ClassVar = True
     derived: ClassVar = False
     needles: ClassVar = (b"Global step ", b"Evaluation completed in ", b"global_step")
-    hints: ClassVar = (b"openrlhf", b"ppo_trainer.py:", b"ppo_trainer_async.py:", b"(PPOTrainer pid=")
+    hints: ClassVar = (
+        b"openrlhf",
+        b"ppo_trainer.py:",
+        b"ppo_trainer_async.py:",
+        b"(PPOTrainer pid=",
+    )
     proof: ClassVar[re.Pattern[bytes]] = re.compile(rb"Global step \d+: \{")
     kept: ClassVar[frozenset[str]] = frozenset()
     pace: ClassVar = ("timing/step_total", 1.0)

@@ -19,6 +19,7 @@ from jobmond.model.metrics import (
     Bar,
     Checkpoint,
     Event,
+    Failed,
     Finished,
     LifeStart,
     MaxStep,
@@ -91,6 +92,7 @@ class SkyRL:
         b"Started: 'step'",
         b"Successfully saved checkpoint",
         b"Training done!",
+        b"Training failed at step",
         b"max training steps",
         b"max_training_steps",
     )
@@ -149,6 +151,8 @@ def _lifecycle(text: str, memory: Memory) -> Iterator[Event]:
     elif "Training done!" in text or "Reached max training steps" in text:
         yield from _unblocked(memory)
         yield Finished()
+    elif "Training failed at step" in text:
+        yield Failed()
     elif "Reached max_training_steps" in text or "run is already COMPLETE" in text:
         yield Finished()
 

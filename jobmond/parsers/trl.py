@@ -38,6 +38,7 @@ class Trl:
     derived: ClassVar = True
     needles: ClassVar = hfdict.NEEDLES
     hints: ClassVar = (
+        *hfdict.HINTS,
         b"/trl/trainer/",
         b"'completions/mean_length'",
         b"'frac_reward_zero_std'",
