@@ -124,13 +124,10 @@ def translated(
 
 def _numbered(pattern: str, metrics: Mapping[str, float]) -> str:
     head, _, tail = pattern.partition("*")
-    fitting = [
-        (int(name[len(head) : len(name) - len(tail)]), name)
-        for name in metrics
-        if name.startswith(head)
-        and name.endswith(tail)
-        and name[len(head) : len(name) - len(tail)].isascii()
-        and name[len(head) : len(name) - len(tail)].isdigit()
-        and len(name) - len(head) - len(tail) < 10
-    ]
-    return max(fitting)[1] if fitting else ""
+    best, found = -1, ""
+    for name in metrics:
+        if name.startswith(head) and name.endswith(tail):
+            digits = name[len(head) : len(name) - len(tail)]
+            if digits.isascii() and digits.isdigit() and best < int(digits[:9]):
+                best, found = int(digits[:9]), name
+    return found

@@ -161,8 +161,9 @@ class LogState:
         if len(self.last) < _NAMES:
             self.last.update(event.metrics)
         self.canonical.update(canonical)
-        self.coarse.update(name for name in event.coarse if name in parser.kept)
-        self.coarse.update(parser.canonical(dict.fromkeys(event.coarse, 0.0)))
+        if event.coarse:
+            self.coarse.update(name for name in event.coarse if name in parser.kept)
+            self.coarse.update(parser.canonical(dict.fromkeys(event.coarse, 0.0)))
         kept = {n: v for n, v in event.metrics.items() if n in parser.kept or not self.track.thin}
         self.track.put(step, {**kept, **canonical}, trained=training, merge=not guessed)
         if guessed:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import click
 
@@ -89,7 +89,7 @@ def _inspected(paths: Sequence[str], wish: _Wish) -> Inspection:
             reader.finish()
             reader.another()
         with _opened(path) as source:
-            sums = sieve.read(source, reader, wish.at)
+            sums = sieve.read(source, reader, wish.at, file=path != "-")
         total = Sums(total.size_bytes + sums.size_bytes, total.lines + sums.lines, sums.tail)
     whole = len(paths) == 1 and total.size_bytes <= TAIL_BYTES
     scan = tail_evidence(total.tail, at_start=whole)
@@ -136,12 +136,12 @@ def _diagnosis(state: LogState, scan: Scan) -> Diagnosis | None:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
+def _opened(path: str) -> Iterator[IO[bytes]]:
     if path == "-":
         yield sys.stdin.buffer
         return
     try:
-        with Path(path).open("rb") as source:
+        with Path(path).open("rb", buffering=0) as source:
             yield source
     except IsADirectoryError as error:
         raise ConfigError(f"{path}: directories cannot be read yet, only logs") from error

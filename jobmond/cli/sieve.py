@@ -1,19 +1,24 @@
 """A log of any size as a stream: only lines that hold a needle are looked at in Python."""
 
+import os
 import re
+import resource
+import stat
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import IO
 
 from jobmond.analysis.reading import LogReader
 from jobmond.analysis.segments import Cutter
 from jobmond.model.metrics import Segment
 
 BLOCK_BYTES = 8 << 20
-TAIL_BYTES = 1 << 20
+TAIL_BYTES = 256 << 10
+_FIRST_BYTES = 512 << 10  # the dialect shows early; while it is open every line costs more
 _SMALL_BYTES = 1 << 20  # starting a process costs more than searching this little
-_GREP = ("grep", "-abF")
+_GREP_MEMORY_BYTES = 256 << 20  # grep holds a whole line; one without an end must not eat the host
+_SPECIAL = re.compile(r"([\\.\[\]*^$+?{}()|])")
 
 
 @dataclass(slots=True)
@@ -32,8 +37,14 @@ class Sieve:
         """`grep` is the program's path; None to search without it."""
         self._grep = grep
 
-    def read(self, source: BinaryIO, reader: LogReader, limit: int | None = None) -> Sums:
-        """Feed the whole stream (or its first `limit` bytes) into `reader`."""
+    def read(
+        self, source: IO[bytes], reader: LogReader, limit: int | None = None, *, file: bool = False
+    ) -> Sums:
+        """Feed the whole stream (or its first `limit` bytes) into `reader`.
+
+        With `file`, `source` is an unbuffered file opened at its beginning; once the dialect is
+        known, grep reads the rest of it by itself.
+        """
         sums = Sums()
         carry = b""
         for chunk in _chunks(source, limit):
@@ -41,8 +52,55 @@ class Sieve:
             sums.lines += chunk.count(b"\n")
             sums.tail = (sums.tail + chunk[-TAIL_BYTES:])[-TAIL_BYTES:]
             carry = self._block(carry + chunk if carry else chunk, reader)
+            if file and limit is None and reader.settled and self._direct(source, reader, sums):
+                carry = b""
         reader.feed(carry)
         return sums
+
+    def _direct(self, source: IO[bytes], reader: LogReader, sums: Sums) -> bool:
+        """Let grep read what is left of a file of which `reader` has read whole lines; whether
+        it did. What is appended meanwhile is left for another time.
+        """
+        found = os.fstat(source.fileno()) if _is_file(source) else None
+        if self._grep is None or found is None or found.st_size - sums.size_bytes < _SMALL_BYTES:
+            return False
+        tail = os.pread(source.fileno(), TAIL_BYTES, found.st_size - TAIL_BYTES)
+        stop = found.st_size - TAIL_BYTES + tail.rfind(b"\n") + 1
+        if reader.cutter.open().raw or b"\n" not in tail:
+            return False
+        source.seek(reader.cutter.offset)
+        if not self._grepped(source, reader, stop):
+            source.seek(sums.size_bytes)
+            return False
+        sums.size_bytes, sums.tail = found.st_size, tail
+        sums.lines = _line_feeds(source, found.st_size)
+        reader.cutter = Cutter(stop)
+        reader.feed(tail[stop - found.st_size :] if stop < found.st_size else b"")
+        source.seek(0, os.SEEK_END)
+        return True
+
+    def _grepped(self, source: IO[bytes], reader: LogReader, stop: int) -> bool:
+        """Take the lines before `stop`; where grep gave up, how far it came is where to go on."""
+        start = reader.cutter.offset
+        with subprocess.Popen(
+            self._command(reader.needles),
+            stdin=source,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={"LC_ALL": "C"},
+            preexec_fn=_modest,
+        ) as process:
+            assert process.stdout is not None  # noqa: S101  (a pipe was asked for)
+            for said in process.stdout:
+                offset, _, line = said.partition(b":")
+                at = start + int(offset)
+                if at >= stop:
+                    process.terminate()
+                    return True
+                for segment in _segments(at, line.removesuffix(b"\n")):
+                    reader.take(segment)
+                reader.cutter = Cutter(at + len(line))
+        return process.returncode <= 1
 
     def _block(self, data: bytes, reader: LogReader) -> bytes:
         """Read whole lines; what is left of the last one. A line longer than a block goes
@@ -54,9 +112,11 @@ class Sieve:
             reader.feed(data[:start])
         stop = data.rfind(b"\n", start) + 1
         if stop > start:
-            for segment in self._segments(data[start:stop], reader):
-                reader.take(segment)
-            reader.cutter = Cutter(reader.cutter.offset + stop - start)
+            base = reader.cutter.offset
+            for offset, line in self._lines(data[start:stop], reader.needles):
+                for segment in _segments(base + offset, line):
+                    reader.take(segment)
+            reader.cutter = Cutter(base + stop - start)
             start = stop
         rest = data[start:]
         if len(rest) < BLOCK_BYTES:
@@ -64,23 +124,16 @@ class Sieve:
         reader.feed(rest)
         return b""
 
-    def _segments(self, block: bytes, reader: LogReader) -> Iterator[Segment]:
-        base = reader.cutter.offset
-        for offset, line in self._lines(block, reader.needles):
-            if b"\r" not in line:
-                yield Segment(base + offset, line)
-                continue
-            for piece in line.split(b"\r"):
-                yield Segment(base + offset, piece)
-                offset += len(piece) + 1  # noqa: PLW2901
-
     def _lines(self, block: bytes, needles: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
         if self._grep is None or len(block) < _SMALL_BYTES:
             yield from searched(block, re.compile(b"|".join(map(re.escape, needles))).search)
             return
-        arguments = [self._grep, *_GREP[1:], *(f"-e{needle.decode()}" for needle in needles)]
         found = subprocess.run(
-            arguments, input=block, stdout=subprocess.PIPE, check=False, env={"LC_ALL": "C"}
+            self._command(needles),
+            input=block,
+            capture_output=True,
+            check=False,
+            env={"LC_ALL": "C"},
         )
         if found.returncode > 1:
             self._grep = None
@@ -90,6 +143,11 @@ class Sieve:
             offset, colon, line = said.partition(b":")
             if colon:
                 yield int(offset), line
+
+    def _command(self, needles: Sequence[bytes]) -> list[str]:
+        # One pattern of alternatives is faster than as many fixed strings (GNU grep 3.8).
+        pattern = "|".join(_SPECIAL.sub(r"\\\1", needle.decode()) for needle in needles)
+        return [self._grep or "grep", "-abE", "-e", pattern]
 
 
 def searched(
@@ -105,11 +163,48 @@ def searched(
         at = end + 1
 
 
-def _chunks(source: BinaryIO, limit: int | None) -> Iterator[bytes]:
-    left = limit
+def _segments(offset: int, line: bytes) -> Iterator[Segment]:
+    if b"\r" not in line:
+        yield Segment(offset, line)
+        return
+    for piece in line.split(b"\r"):
+        yield Segment(offset, piece)
+        offset += len(piece) + 1
+
+
+def _chunks(source: IO[bytes], limit: int | None) -> Iterator[bytes]:
+    left, size = limit, _FIRST_BYTES
     while left is None or left > 0:
-        chunk = source.read(BLOCK_BYTES if left is None else min(BLOCK_BYTES, left))
+        chunk = source.read(size if left is None else min(size, left))
         if not chunk:
             return
+        size = min(2 * size, BLOCK_BYTES)
         left = None if left is None else left - len(chunk)
         yield chunk
+
+
+def _is_file(source: IO[bytes]) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(source.fileno()).st_mode)
+    except OSError:
+        return False
+
+
+def _modest() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (_GREP_MEMORY_BYTES, _GREP_MEMORY_BYTES))
+
+
+def _line_feeds(source: IO[bytes], size: int) -> int:
+    """How many are in the first `size` bytes. wc counts several times as fast as Python."""
+    source.seek(0)
+    counted = subprocess.run(
+        ["wc", "-l"],  # noqa: S607
+        stdin=source,
+        capture_output=True,
+        check=False,
+        env={"LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath)},
+    )
+    if counted.returncode == 0 and os.fstat(source.fileno()).st_size == size:
+        return int(counted.stdout.split()[0])
+    source.seek(0)
+    return sum(chunk.count(b"\n") for chunk in _chunks(source, size))

@@ -58,12 +58,12 @@ _POSITIONS = tuple(f"policy/log_ratio_abs_pos{place:02d}" for place in range(0, 
 _MIRROR = re.compile(r"WANDB_MIRROR kind=(\w{1,20}) step=(\d{1,12}) metrics=(?=\{)")
 _STEP = re.compile(r"(?:^|[\s|-])Step (\d{1,12}):\s*$")
 _ITEM = re.compile(r"^[{ ]?'([^']{1,200})': (.*?)(,|\})\s*$")
-_REWARDS = re.compile(r"([a-z]\w*/\w+|avg_\w+): (-?[\d.]+(?:e[+-]?\d+)?|-?nan|-?inf)(?:,|\s|$)")
+_REWARDS = re.compile(r"([a-z]\w*/\w+): (-?[\d.]+(?:e[+-]?\d+)?|-?nan|-?inf)(?:,|\s|$)")
 _TOTAL = re.compile(r"Total (?:training )?steps: (\d{1,12})")
 _RESUMED = re.compile(r"Resuming from global_step: (\d{1,12})")
 _SAVED = re.compile(r"Successfully saved checkpoint for global_step_(\d{1,12})\b")
 _BARS = ("Training Batches Processed", "Training Step Progress")
-_PLAIN = {"avg_final_rewards": "loss/avg_final_rewards"}
+_WHOLE = 10**300  # a longer number is no metric
 _DECODER = json.JSONDecoder()
 
 
@@ -81,20 +81,13 @@ class SkyRL:
     derived: ClassVar = False
     needles: ClassVar = (
         b"WANDB_MIRROR ",
-        b"': ",
+        b"': ",  # a line of a block or of a status dictionary
         b"Step ",
-        b"Training Batches Processed",
-        b"reward/avg_",
-        b"avg_final_rewards: ",
-        b"Total steps: ",
-        b"Total training steps: ",
-        b"Resuming from global_step",
+        b"Training ",
+        b"steps: ",
+        b"global_step",
+        b"/avg_",
         b"Started: 'step'",
-        b"Successfully saved checkpoint",
-        b"Training done!",
-        b"Training failed at step",
-        b"max training steps",
-        b"max_training_steps",
     )
     hints: ClassVar = (b"skyrl.train", b"skyrl_train", b"skyrl_entrypoint")
     proof: ClassVar[re.Pattern[bytes]] = re.compile(
@@ -132,7 +125,7 @@ def _line(who: str, text: str, memory: Memory) -> Iterator[Event]:
         memory["block"] = {"who": who, "step": int(step[1]), "values": {}, "coarse": []}
     elif "Started: 'step'" in text:
         yield from _unblocked(memory)
-    elif "reward/avg_" in text or "avg_final_rewards: " in text:
+    elif "reward/avg_" in text:
         _said(text, memory)
     else:
         yield from _lifecycle(text, memory)
@@ -148,13 +141,11 @@ def _lifecycle(text: str, memory: Memory) -> Iterator[Event]:
         yield Resumed(int(resumed[1]))
     elif saved := _SAVED.search(text):
         yield Checkpoint(int(saved[1]))
-    elif "Training done!" in text or "Reached max training steps" in text:
+    elif "Training done!" in text or "run is already COMPLETE" in text:
         yield from _unblocked(memory)
         yield Finished()
     elif "Training failed at step" in text:
         yield Failed()
-    elif "Reached max_training_steps" in text or "run is already COMPLETE" in text:
-        yield Finished()
 
 
 def _mirror(mirror: re.Match[str], text: str, memory: Memory) -> Iterator[Event]:
@@ -165,32 +156,32 @@ def _mirror(mirror: re.Match[str], text: str, memory: Memory) -> Iterator[Event]
         said, _ = _DECODER.raw_decode(text, mirror.end())
     except (ValueError, RecursionError):
         return
-    values = {}
-    for name, value in said.items():
-        if isinstance(value, bool | int | float):
-            values[name] = _float(value)
-        elif isinstance(value, str) and name != "_serialize_error":
-            parsed = number(value)
-            if parsed is not None:
-                values[name] = parsed
+    values = {n: float(v) for n, v in said.items() if isinstance(v, float | bool)}
+    if len(values) < len(said):
+        values.update(_others(said))
     if kind == "train":
-        memory["mirrored"] = [step, sorted(values)]
+        memory["mirrored"] = [step, list(values)]
     yield Record(step, values, kind=kind)
 
 
-def _float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+def _others(said: Mapping[str, object]) -> Iterator[tuple[str, float]]:
+    """Whole numbers, and numbers that were logged as text."""
+    for name, value in said.items():
+        if isinstance(value, int):
+            parsed = number(str(value)) if abs(value) < _WHOLE else None
+        elif isinstance(value, str) and name != "_serialize_error":
+            parsed = number(value)
+        else:
+            continue
+        if parsed is not None:
+            yield name, parsed
 
 
 def _said(text: str, memory: Memory) -> None:
     """`name: value, name: value` in full precision, about the step in the making."""
     status = memory.setdefault("status", {})
     for name, value in _REWARDS.findall(text):
-        if "/" in name or name in _PLAIN:
-            status[_PLAIN.get(name, name)] = float(value)
+        status[name] = float(value)
 
 
 def _dictionary(who: str, text: str, memory: Memory) -> Iterator[Event]:
