@@ -164,7 +164,8 @@ class LogState:
         if event.coarse:
             self.coarse.update(name for name in event.coarse if name in parser.kept)
             self.coarse.update(parser.canonical(dict.fromkeys(event.coarse, 0.0)))
-        kept = {n: v for n, v in event.metrics.items() if n in parser.kept or not self.track.thin}
+        metrics = event.metrics
+        kept = {n: metrics[n] for n in parser.kept if n in metrics} if self.track.thin else metrics
         self.track.put(step, {**kept, **canonical}, trained=training, merge=not guessed)
         if guessed:
             self._moved()
@@ -220,6 +221,8 @@ class LogState:
         small = n - second <= second // _JUMP
         if not self.own_steps and not self.bar_first and second > _JUMP and small:
             self.resumed_from = self.resumed_from or second - 1
+            if self.guess.mode != "live":
+                self.guess.start = self.resumed_from
 
     def _moved(self) -> None:
         """Give records whose step was corrected the new one."""

@@ -6,7 +6,7 @@ from typing import Any
 
 WINDOW = 50
 _DURATIONS = 20
-_SPIKE = 3.0
+_SPIKE = 2.5
 _CLOCK_S = 1.0  # bars show whole seconds
 
 

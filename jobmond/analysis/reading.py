@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from jobmond.analysis.logstate import LogState
@@ -54,12 +55,18 @@ class LogReader:
         """With one parser that is the dialect. `judge` sees states before records settle;
         `keep_all` keeps every metric's whole series.
         """
-        self._candidates = [Candidate.of(parser, thin=not keep_all) for parser in parsers]
+        self.candidates = [Candidate.of(parser, thin=not keep_all) for parser in parsers]
         self._judge = judge
-        self._settled = len(self._candidates) == 1
-        self._relatives: tuple[MetricParser, ...] = ()
+        self.relatives: tuple[MetricParser, ...] = ()
         self.cutter = Cutter()
-        self._look()
+        self.settle(len(self.candidates) == 1)
+
+    def settle(self, settled: bool) -> None:
+        """From here on only what matters to the candidates is looked at."""
+        self._settled = settled
+        parsers = [candidate.parser for candidate in self.candidates]
+        self._needles = needles_of(parsers, hints=not settled)
+        self._wanted = re.compile(b"|".join(map(re.escape, self._needles))).search
 
     @property
     def settled(self) -> bool:
@@ -82,39 +89,38 @@ class LogReader:
             return
         if self._settled:
             self._refine(segment)
-            self._read(self._candidates[0], segment)
+            self._read(self.candidates[0], segment)
             return
-        for candidate in self._candidates:
+        for candidate in self.candidates:
             for hint in candidate.parser.hints:
                 if hint in segment.raw:
                     candidate.hints.add(hint)
         proved = next((c for c in self._ranked() if c.proved_by(segment)), None)
-        for candidate in self._candidates if proved is None else (proved,):
+        for candidate in self.candidates if proved is None else (proved,):
             self._read(candidate, segment)
         if proved is not None:
             if not proved.parser.derived:
-                self._relatives = tuple(
+                self.relatives = tuple(
                     c.parser
-                    for c in self._candidates
+                    for c in self.candidates
                     if c.parser.derived and c.parser.proof is proved.parser.proof
                 )
-            self._candidates = [proved]
-            self._settled = True
-            self._look()
+            self.candidates = [proved]
+            self.settle(True)
 
     def _refine(self, segment: Segment) -> None:
         """What looked like the plain trainer may show later who is built on it; the events are
         the same, only the canonical names differ.
         """
-        plain = self._candidates[0].parser.hints
-        for parser in self._relatives:
+        plain = self.candidates[0].parser.hints
+        for parser in self.relatives:
             if any(hint in segment.raw for hint in parser.hints if hint not in plain):
-                self._candidates[0].parser = parser
-                self._relatives = ()
+                self.candidates[0].parser = parser
+                self.relatives = ()
 
     def another(self) -> None:
         """What follows is another file: the run's next life."""
-        for candidate in self._candidates:
+        for candidate in self.candidates:
             candidate.state.begin(self._judge)
             candidate.memory.clear()
         self.cutter = Cutter()
@@ -130,11 +136,15 @@ class LogReader:
             self._judge(best.state)
         return best
 
+    def peek(self) -> Candidate | None:
+        """What `finish` would give, with nothing changed: reading can go on."""
+        return deepcopy(self).finish()
+
     @property
     def best(self) -> Candidate | None:
         """The dialect that is proved, else the one most hints speak for."""
         if self._settled:
-            return self._candidates[0]
+            return self.candidates[0]
         ranked = self._ranked()
         return ranked[0] if ranked and ranked[0].hints else None
 
@@ -143,13 +153,7 @@ class LogReader:
             candidate.state.take(event, candidate.parser, self._judge if self._settled else None)
 
     def _ranked(self) -> list[Candidate]:
-        return sorted(
-            self._candidates, key=lambda c: (-len(c.hints), not c.grown, c.parser.derived)
-        )
-
-    def _look(self) -> None:
-        self._needles = needles_of([c.parser for c in self._candidates], hints=not self._settled)
-        self._wanted = re.compile(b"|".join(map(re.escape, self._needles))).search
+        return sorted(self.candidates, key=lambda c: (-len(c.hints), not c.grown, c.parser.derived))
 
 
 def needles_of(parsers: Sequence[MetricParser], *, hints: bool) -> tuple[bytes, ...]:

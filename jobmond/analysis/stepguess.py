@@ -34,16 +34,15 @@ class StepGuess:
         if self.bar is None:
             return None
         if self.since_bar > 1 and not self.mode:
-            self._burst()
+            self.mode, self.interval = "burst", 0
         if self.since_bar > 2 and self.mode == "live":
-            self._burst()
+            self._buffered()
+        expected = self._next()
+        self.steps.append(expected)
         if self.mode == "burst":
+            self.steps[-1] = self._counted(self.count)
             self._bound(self.bar)
-            step = self._counted(self.count)
-        else:
-            step = self._next()
-        self.steps.append(step)
-        return step
+        return self.steps[-1]
 
     def painted(self, n: int) -> None:
         """The training bar stands at `n`."""
@@ -77,9 +76,12 @@ class StepGuess:
             self.steps[-1] = n
             self.moved_from = min(self.moved_from, len(self.steps) - 1)
 
-    def _burst(self) -> None:
-        self.mode = "burst"
-        self.interval = 0
+    def _buffered(self) -> None:
+        """Records come without bars between them now; those before stay where they are."""
+        before = len(self.steps) - self.since_bar + 1
+        self.start = self.steps[before - 1] if before else self.start
+        self.forget(before)
+        self.mode, self.interval, self.count = "burst", 0, self.since_bar
 
     def _bound(self, n: int) -> None:
         """The last record is at `n` at most, which may pull all of them back."""

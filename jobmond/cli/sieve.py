@@ -58,8 +58,8 @@ class Sieve:
         return sums
 
     def _direct(self, source: IO[bytes], reader: LogReader, sums: Sums) -> bool:
-        """Let grep read what is left of a file of which `reader` has read whole lines; whether
-        it did. What is appended meanwhile is left for another time.
+        """Let grep read what is left of a file of which `reader` has read whole lines, and go on
+        where it stopped; whether it was asked at all.
         """
         found = os.fstat(source.fileno()) if _is_file(source) else None
         if self._grep is None or found is None or found.st_size - sums.size_bytes < _SMALL_BYTES:
@@ -69,38 +69,44 @@ class Sieve:
         if reader.cutter.open().raw or b"\n" not in tail:
             return False
         source.seek(reader.cutter.offset)
-        if not self._grepped(source, reader, stop):
-            source.seek(sums.size_bytes)
-            return False
+        complete, counted = self._grepped(source, reader, stop)
+        at, sums.lines = reader.cutter.offset, sums.lines + counted
+        source.seek(at)
+        if not complete:
+            self._grep = None
+            before = max(0, at - TAIL_BYTES)
+            sums.size_bytes, sums.tail = at, os.pread(source.fileno(), at - before, before)
+            return True
+        sums.lines += sum(chunk.count(b"\n") for chunk in _chunks(source, found.st_size - at))
         sums.size_bytes, sums.tail = found.st_size, tail
-        sums.lines = _line_feeds(source, found.st_size)
         reader.cutter = Cutter(stop)
         reader.feed(tail[stop - found.st_size :] if stop < found.st_size else b"")
-        source.seek(0, os.SEEK_END)
         return True
 
-    def _grepped(self, source: IO[bytes], reader: LogReader, stop: int) -> bool:
-        """Take the lines before `stop`; where grep gave up, how far it came is where to go on."""
-        start = reader.cutter.offset
+    def _grepped(self, source: IO[bytes], reader: LogReader, stop: int) -> tuple[bool, int]:
+        """Take the lines before `stop`: whether that was done, and how many lines there are up
+        to the last one taken. Where grep gave up, reading goes on from the reader's offset.
+        """
+        start, counted = reader.cutter.offset, 0
         with subprocess.Popen(
-            self._command(reader.needles),
+            self._command(reader.needles, "-n"),
             stdin=source,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={"LC_ALL": "C"},
-            preexec_fn=_modest,
+            preexec_fn=_modest,  # noqa: PLW1509  (this program has no threads here)
         ) as process:
             assert process.stdout is not None  # noqa: S101  (a pipe was asked for)
             for said in process.stdout:
-                offset, _, line = said.partition(b":")
+                number, offset, line = said.split(b":", 2)
                 at = start + int(offset)
                 if at >= stop:
                     process.terminate()
-                    return True
+                    return True, counted
                 for segment in _segments(at, line.removesuffix(b"\n")):
                     reader.take(segment)
-                reader.cutter = Cutter(at + len(line))
-        return process.returncode <= 1
+                reader.cutter, counted = Cutter(at + len(line)), int(number)
+        return process.returncode <= 1, counted
 
     def _block(self, data: bytes, reader: LogReader) -> bytes:
         """Read whole lines; what is left of the last one. A line longer than a block goes
@@ -144,10 +150,10 @@ class Sieve:
             if colon:
                 yield int(offset), line
 
-    def _command(self, needles: Sequence[bytes]) -> list[str]:
+    def _command(self, needles: Sequence[bytes], *options: str) -> list[str]:
         # One pattern of alternatives is faster than as many fixed strings (GNU grep 3.8).
         pattern = "|".join(_SPECIAL.sub(r"\\\1", needle.decode()) for needle in needles)
-        return [self._grep or "grep", "-abE", "-e", pattern]
+        return [self._grep or "grep", *options, "-abE", "-e", pattern]
 
 
 def searched(
@@ -192,19 +198,3 @@ def _is_file(source: IO[bytes]) -> bool:
 
 def _modest() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_GREP_MEMORY_BYTES, _GREP_MEMORY_BYTES))
-
-
-def _line_feeds(source: IO[bytes], size: int) -> int:
-    """How many are in the first `size` bytes. wc counts several times as fast as Python."""
-    source.seek(0)
-    counted = subprocess.run(
-        ["wc", "-l"],  # noqa: S607
-        stdin=source,
-        capture_output=True,
-        check=False,
-        env={"LC_ALL": "C", "PATH": os.environ.get("PATH", os.defpath)},
-    )
-    if counted.returncode == 0 and os.fstat(source.fileno()).st_size == size:
-        return int(counted.stdout.split()[0])
-    source.seek(0)
-    return sum(chunk.count(b"\n") for chunk in _chunks(source, size))

@@ -30,7 +30,7 @@ CANONICAL: Mapping[str, tuple[str, ...]] = {
     "learning_rate": ("learning rate",),
 }
 _ITERATION = re.compile(r"iteration\s+(\d{1,12})/\s*(\d{1,12}) \|")
-_VALIDATION = re.compile(r"validation loss at (?:iteration|the end).{0,40}?(\d{1,12})?.{0,40}?\|")
+_VALIDATION = re.compile(r"validation loss at iteration (\d{1,12})[^|]{0,200}\|")
 _SAVED = re.compile(r"successfully saved checkpoint (?:from|at) iteration\s+(\d{1,12})")
 _LOADED = re.compile(r"successfully loaded checkpoint from .{1,1000} at iteration (\d{1,12})")
 _LAST = "number of nan iterations"
@@ -108,6 +108,6 @@ def _line(text: str, memory: Memory) -> Iterator[Event]:
         yield Resumed(int(loaded[1]))
     elif validation := _VALIDATION.search(text):
         values = _fields(text[validation.end() :].split("|"))
-        if "lm loss value" in values and validation[1]:
+        if "lm loss value" in values:
             metrics = {"validation lm loss": values["lm loss value"]}
             yield Record(int(validation[1]), metrics, kind="eval")

@@ -63,8 +63,7 @@ _TOTAL = re.compile(r"Total (?:training )?steps: (\d{1,12})")
 _RESUMED = re.compile(r"Resuming from global_step: (\d{1,12})")
 _SAVED = re.compile(r"Successfully saved checkpoint for global_step_(\d{1,12})\b")
 _BARS = ("Training Batches Processed", "Training Step Progress")
-_WHOLE = 10**300  # a longer number is no metric
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(parse_int=float)
 
 
 @registry.parsers.plugin("skyrl")
@@ -156,7 +155,7 @@ def _mirror(mirror: re.Match[str], text: str, memory: Memory) -> Iterator[Event]
         said, _ = _DECODER.raw_decode(text, mirror.end())
     except (ValueError, RecursionError):
         return
-    values = {n: float(v) for n, v in said.items() if isinstance(v, float | bool)}
+    values = {name: value for name, value in said.items() if type(value) is float}
     if len(values) < len(said):
         values.update(_others(said))
     if kind == "train":
@@ -165,16 +164,14 @@ def _mirror(mirror: re.Match[str], text: str, memory: Memory) -> Iterator[Event]
 
 
 def _others(said: Mapping[str, object]) -> Iterator[tuple[str, float]]:
-    """Whole numbers, and numbers that were logged as text."""
+    """Truth values, and numbers that were logged as text."""
     for name, value in said.items():
-        if isinstance(value, int):
-            parsed = number(str(value)) if abs(value) < _WHOLE else None
+        if isinstance(value, bool):
+            yield name, float(value)
         elif isinstance(value, str) and name != "_serialize_error":
             parsed = number(value)
-        else:
-            continue
-        if parsed is not None:
-            yield name, parsed
+            if parsed is not None:
+                yield name, parsed
 
 
 def _said(text: str, memory: Memory) -> None:
