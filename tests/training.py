@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def read(raw: bytes, dialect: str | None = None, *, cuts: tuple[int, ...] = ()) 
 def fed(raw: bytes, dialect: str | None = None, *, cuts: tuple[int, ...] = ()) -> LogReader:
     following = reader(dialect)
     edges = [0, *sorted(cuts), len(raw)]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         following.feed(raw[start:stop])
     return following
 

@@ -44,7 +44,11 @@ class _Wish:
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--join", is_flag=True, help="The logs are successive lives of one run.")
-@click.option("--bucket", type=click.Choice(list(Bucket)), help="Instead of what the log shows.")
+@click.option(
+    "--bucket",
+    type=click.Choice([str(one) for one in Bucket]),
+    help="Instead of what the log shows.",
+)
 @click.option("--dialect", metavar="D", help="The trainer's, instead of what the log shows.")
 @click.option("--label", "labels", multiple=True, metavar="L", help="A label that rules obey.")
 @click.option("--rules", "replayed", is_flag=True, help="Replay the rules over every step.")

@@ -106,7 +106,7 @@ class Sieve:
                 for segment in _segments(at, line.removesuffix(b"\n")):
                     reader.take(segment)
                 reader.cutter, counted = Cutter(at + len(line)), int(number)
-        return process.returncode <= 1, counted
+        return process.returncode in (0, 1), counted
 
     def _block(self, data: bytes, reader: LogReader) -> bytes:
         """Read whole lines; what is left of the last one. A line longer than a block goes
@@ -141,7 +141,7 @@ class Sieve:
             check=False,
             env={"LC_ALL": "C"},
         )
-        if found.returncode > 1:
+        if found.returncode not in (0, 1):
             self._grep = None
             yield from self._lines(block, needles)
             return

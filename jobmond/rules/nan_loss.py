@@ -67,7 +67,9 @@ class NanLoss:
         losses = series.column("loss")
         skipped = series.column(_SKIPPED)
         grads = series.column("grad_norm")
-        if not grads.before(step, 1) or not streak(losses, step, self.skipped_records, lambda v: v == 0):
+        if not grads.before(step, 1) or not streak(
+            losses, step, self.skipped_records, lambda v: v == 0
+        ):
             return None
         if not streak(skipped, step, self.skipped_records, lambda v: v > 0):
             return None

@@ -49,8 +49,9 @@ def chatter(rng: random.Random) -> str:
     if kind == 0:
         return (
             f"\x1b[36m(AsyncVLLMInferenceEngine pid={rng.randrange(9999)}, ip=10.0.0.2)\x1b[0m INFO"
-            f" 07-14 09:10:00 [loggers.py:248] Engine 000: Avg prompt throughput: {rng.random():.1f}"
-            f" tokens/s, Running: {rng.randrange(64)} reqs, Waiting: 0 reqs, GPU KV cache usage: "
+            f" 07-14 09:10:00 [loggers.py:248] Engine 000: Avg prompt throughput: "
+            f"{rng.random():.1f} tokens/s, Running: {rng.randrange(64)} reqs, Waiting: 0 reqs, "
+            "GPU KV cache usage: "
             f"{rng.randrange(100)}.1%, Prefix cache hit rate: 12.0%\n"
         )
     if kind == 1:

@@ -29,7 +29,9 @@ def at(name, offset):
     return following.finish()
 
 
-@pytest.mark.parametrize(("name", "cut"), CUTS, ids=lambda v: v if isinstance(v, str) else v["offset"])
+@pytest.mark.parametrize(
+    ("name", "cut"), CUTS, ids=lambda v: v if isinstance(v, str) else v["offset"]
+)
 class TestAtEveryCut:
     def test_step_and_last_step(self, name, cut):
         found = at(name, cut["offset"])

@@ -13,7 +13,10 @@ from jobmond.analysis.bars import painted
         (" 35%|███▌ | 320/916 [2:47:47<5:21:36, 32.38s/it]", ("", 320, 916, 10067.0, True)),
         ("  0%|   | 0/200 [00:00<?, ?it/s]", ("", 0, 200, 0.0, True)),
         ("100%|██| 200/200 [1 day, 0:00:05<00:00,  1.49it/s]", ("", 200, 200, 86405.0, True)),
-        ("Training Progress:   3%|▎ | 1/30 [00:01<00:52,  1.36s/it]", ("Training Progress", 1, 30, 1.0, True)),
+        (
+            "Training Progress:   3%|▎ | 1/30 [00:01<00:52,  1.36s/it]",
+            ("Training Progress", 1, 30, 1.0, True),
+        ),
         ("Map: 17%|x| 500/3000 [00:00<00:03, 663.78 examples/s]", ("Map", 500, 3000, 0.0, False)),
         ("Loading: 4%|x| 1/4 [00:00<00:00, 10.0MB/s]", ("Loading", 1, 4, 0.0, False)),
         (" 31%|x| 63/200 [00", ("", 63, 200, None, True)),
@@ -25,7 +28,9 @@ def test_frames(text, wanted):
     assert (found.desc, found.n, found.total, found.elapsed_s, found.steps) == wanted
 
 
-@pytest.mark.parametrize("text", ["", "35%", " 31%|███", " 31%|x| 63/20", " 31%|x| 63/200", "50%| cpu"])
+@pytest.mark.parametrize(
+    "text", ["", "35%", " 31%|███", " 31%|x| 63/20", " 31%|x| 63/200", "50%| cpu"]
+)
 def test_what_is_none(text):
     assert painted(text) is None
 

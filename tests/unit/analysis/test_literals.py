@@ -45,6 +45,9 @@ def test_what_is_none(text):
     assert number(text) is None
 
 
+TABLE = {"grad_norm": ("raw", "plain"), "pass_at_n": ("pass_at_*",)}
+
+
 class TestFlat:
     def test_numbers_texts_and_what_is_nested(self):
         text = "x {'a': 1, 'b': 'nan', \"c\": 'word', 'd': {'e': [1, '}']}, 'f': None} rest"
@@ -64,7 +67,9 @@ class TestFlat:
     def test_an_empty_one(self):
         assert flat("{}", 0).numbers == {}
 
-    @pytest.mark.parametrize("text", ["{'a': 1", "{'a': 1,", "{'a", "{", "{'a': 1 'b': 2}", "{a: 1}"])
+    @pytest.mark.parametrize(
+        "text", ["{'a': 1", "{'a': 1,", "{'a", "{", "{'a': 1 'b': 2}", "{a: 1}"]
+    )
     def test_torn_ones(self, text):
         assert flat(text, 0) is None
 
@@ -85,15 +90,13 @@ class TestFlat:
 
 
 class TestTranslated:
-    TABLE = {"grad_norm": ("raw", "plain"), "pass_at_n": ("pass_at_*",)}
-
     def test_the_first_name_that_is_there(self):
-        assert translated(self.TABLE, {"plain": 1, "raw": 2}) == {"grad_norm": 2}
-        assert translated(self.TABLE, {"plain": 1}) == {"grad_norm": 1}
+        assert translated(TABLE, {"plain": 1, "raw": 2}) == {"grad_norm": 2}
+        assert translated(TABLE, {"plain": 1}) == {"grad_norm": 1}
 
     def test_the_greatest_number_in_a_name(self):
         metrics = {"pass_at_8": 0.8, "pass_at_16": 0.9, "pass_at_x": 1.0, "pass_at_": 1.0}
-        assert translated(self.TABLE, metrics) == {"pass_at_n": 0.9}
+        assert translated(TABLE, metrics) == {"pass_at_n": 0.9}
 
     def test_what_is_not_emitted_is_absent(self):
-        assert translated(self.TABLE, {"other": 1}) == {}
+        assert translated(TABLE, {"other": 1}) == {}

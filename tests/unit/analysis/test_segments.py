@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from jobmond.analysis.segments import SEGMENT_BYTES, Cutter, bare, repeats, spoken
 from jobmond.model.metrics import Segment
 
-RAW = st.lists(st.sampled_from([b"ab", b"\r", b"\n", b"", b"\0", b"xyz"]), max_size=30).map(b"".join)
+RAW = st.lists(st.sampled_from([b"ab", b"\r", b"\n", b"", b"\0", b"xyz"]), max_size=30).map(
+    b"".join
+)
 
 
 def cut(raw, size=None):

@@ -1,5 +1,7 @@
 """Series in bounded memory, where a later life wins."""
 
+from itertools import pairwise
+
 from jobmond.analysis.pace import Pace
 from jobmond.analysis.track import POINTS, Track, thinned
 from jobmond.model.metrics import Column
@@ -62,7 +64,7 @@ class TestThinning:
 
     def test_evenly(self):
         steps = list(thinned(dict.fromkeys(range(100_000), 1.0), 2000))
-        gaps = [b - a for a, b in zip(steps, steps[1:], strict=False)]
+        gaps = [b - a for a, b in pairwise(steps)]
         assert max(gaps) <= 2 * sorted(gaps)[len(gaps) // 2]
 
     def test_twice_is_as_good_as_once(self):

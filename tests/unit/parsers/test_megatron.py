@@ -56,7 +56,9 @@ def test_lifecycle(line, wanted):
 
 
 def test_validation_is_no_step():
-    line = b" validation loss at iteration 300 | lm loss value: 1.415721E+00 | lm loss PPL: 4.1 | \n"
+    line = (
+        b" validation loss at iteration 300 | lm loss value: 1.415721E+00 | lm loss PPL: 4.1 | \n"
+    )
     found = state(LINE % 295 + b"\n" + line)
     assert (found.step, found.canonical["eval_loss"]) == (295, 1.415721)
 

@@ -124,7 +124,10 @@ def test_a_life_that_logs_to_a_service_is_counted_by_its_status_lines():
         (b"Successfully saved checkpoint for global_step_20 to: /x/global_step_20", Checkpoint(20)),
         (b"Resuming from global_step: 40", Resumed(40)),
         (b"Training done!", Finished()),
-        (b"Resumed at global_step 80 >= max training steps (80); run is already COMPLETE", Finished()),
+        (
+            b"Resumed at global_step 80 >= max training steps (80); run is already COMPLETE",
+            Finished(),
+        ),
         (b"Training failed at step 23 with RuntimeError:", Failed()),
         (b"Training Step Progress:  11%|x   | 9/80 [1:02:03<8:10:01, 414.1s/it]", Bar(9, 80, 3723)),
     ],

@@ -37,7 +37,9 @@ def test_a_validation_line_is_no_step():
 
 
 def test_pass_at_n_is_the_best_of_most():
-    line = b"step:5 - actor/lr:0.1 - val-core/x/acc/best@8/mean:0.7 - val-core/x/acc/best@4/mean:0.6\n"
+    line = (
+        b"step:5 - actor/lr:0.1 - val-core/x/acc/best@8/mean:0.7 - val-core/x/acc/best@4/mean:0.6\n"
+    )
     assert state(line).canonical["pass_at_n"] == 0.7
 
 
