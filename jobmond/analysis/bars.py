@@ -14,8 +14,9 @@ _STEPS = re.compile(r"\s*[\d.?einf]*\s*(?:it/s|s/it|it|s/i|i|s)?$")
 class Painted(NamedTuple):
     """One frame: its description, `n` of `total`, and seconds since the bar began.
 
-    `steps` says that its unit is tqdm's own (`it/s`, `s/it`), not examples or bytes. `end` is
-    where in the text the frame is over as far as it was read.
+    `steps` says that its unit is tqdm's own (`it/s`, `s/it`), not examples or bytes, `fresh` that
+    nothing was done yet since the bar began. `end` is where in the text the frame is over as far
+    as it was read.
     """
 
     desc: str
@@ -23,6 +24,7 @@ class Painted(NamedTuple):
     total: int
     elapsed_s: float | None
     steps: bool
+    fresh: bool
     end: int
 
 
@@ -41,6 +43,7 @@ def painted(text: str) -> Painted | None:
         total=int(last["total"]),
         elapsed_s=_seconds(last["elapsed"]),
         steps=_STEPS.match(last["rate"] or "") is not None,
+        fresh=last["eta"] == "?",
         end=last.end(),
     )
 

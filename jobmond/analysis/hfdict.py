@@ -108,7 +108,7 @@ def _bar(bar: Painted, memory: Memory) -> Iterator[Event]:
     if bar.n == 0:
         memory.update(records=0, full=False)
     memory["full"] = bar.n == bar.total
-    yield Bar(bar.n, bar.total, bar.elapsed_s)
+    yield Bar(bar.n, bar.total, bar.elapsed_s, bar.fresh)
 
 
 def _dicts(text: str, closed: bool, memory: Memory) -> Iterator[Event]:
@@ -118,7 +118,8 @@ def _dicts(text: str, closed: bool, memory: Memory) -> Iterator[Event]:
         found = flat(text, start)
         if found is None:
             break
-        yield from _record(found, text[start : found.end], memory)
+        on_bar = "%|" in text[:start]
+        yield from _record(found, text[start : found.end], memory, on_bar=on_bar)
         torn, at = None, found.end
     if not closed:
         return
@@ -133,7 +134,7 @@ def _dicts(text: str, closed: bool, memory: Memory) -> Iterator[Event]:
             yield from _record(whole, torn + text, memory)
 
 
-def _record(found: Flat, said: str, memory: Memory) -> Iterator[Event]:
+def _record(found: Flat, said: str, memory: Memory, *, on_bar: bool = False) -> Iterator[Event]:
     if not any(mark in said for mark in _MARKS):
         return
     numbers = found.numbers
@@ -142,6 +143,6 @@ def _record(found: Flat, said: str, memory: Memory) -> Iterator[Event]:
         yield Finished()
     elif "loss" in numbers:
         memory["records"] = memory.get("records", 0) + 1
-        yield Record(None, numbers)
+        yield Record(None, numbers, on_bar=on_bar)
     elif any(name.startswith("eval_") for name in numbers):
         yield Record(None, numbers, kind="eval")

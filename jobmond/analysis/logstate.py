@@ -157,7 +157,7 @@ class LogState:
         guessed = event.step is None and not self.own_steps
         step = event.step
         if guessed:
-            step = self.guess.record() if training else self.step
+            step = self.guess.record(on_bar=event.on_bar) if training else self.step
         if len(self.last) < _NAMES:
             self.last.update(event.metrics)
         self.canonical.update(canonical)
@@ -196,7 +196,8 @@ class LogState:
         self.max_step = event.total
         if self.bar_first is None:
             self.bar_first = event.n
-            if self.own_steps and event.n and self.resumed_from is None and not self.records:
+            begun_later = event.fresh and event.n and not self.records
+            if self.own_steps and begun_later and self.resumed_from is None:
                 self.resumed_from = event.n
         elif self.bar_second is None and event.n > self.bar_first:
             self.bar_second = event.n

@@ -49,22 +49,27 @@ class Record:
 
     `step` is None where the dialect prints none. `kind` is `train`, `eval` (says nothing about
     progress) or `end` (a summary after the last step). `coarse` names values that print as zero
-    only because the trainer rounds.
+    only because the trainer rounds. `on_bar`: it stands on the line of a bar.
     """
 
     step: int | None
     metrics: Mapping[str, float]
     kind: str = "train"
     coarse: tuple[str, ...] = ()
+    on_bar: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A painted training bar (`n` of `total` steps after `elapsed_s` seconds)."""
+    """A painted training bar (`n` of `total` steps after `elapsed_s` seconds).
+
+    `fresh` says that it is the first frame of a bar: it begins at `n`.
+    """
 
     n: int
     total: int
     elapsed_s: float | None = None
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def _line(who: str, text: str, memory: Memory) -> Iterator[Event]:
         yield from _mirror(mirror, text, memory)
         return
     if (bar := painted(text)) and bar.desc.endswith(_BARS):
-        yield Bar(bar.n, bar.total, bar.elapsed_s)
+        yield Bar(bar.n, bar.total, bar.elapsed_s, bar.fresh)
     if step := _STEP.search(text):
         memory["block"] = {"who": who, "step": int(step[1]), "values": {}, "coarse": []}
     elif "Started: 'step'" in text:
@@ -197,7 +197,7 @@ def _dictionary(who: str, text: str, memory: Memory) -> Iterator[Event]:
             status = memory.setdefault("status", {})
             status.update({f"policy/{name}": value for name, value in found.numbers.items()})
     if (bar := painted(text)) and bar.desc.endswith(_BARS):
-        yield Bar(bar.n, bar.total, bar.elapsed_s)
+        yield Bar(bar.n, bar.total, bar.elapsed_s, bar.fresh)
 
 
 def _status(text: str) -> int:

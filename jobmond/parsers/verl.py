@@ -120,7 +120,7 @@ def _record(step: re.Match[str], text: str, closed: bool, memory: Memory) -> Ite
 
 def _line(text: str, memory: Memory) -> Iterator[Event]:
     if (bar := painted(text)) and bar.desc.endswith("Training Progress"):
-        yield Bar(bar.n, bar.total, bar.elapsed_s)
+        yield Bar(bar.n, bar.total, bar.elapsed_s, bar.fresh)
     elif total := _TOTAL.search(text):
         memory.clear()
         yield LifeStart()

@@ -67,6 +67,14 @@ class TestSteps:
         text = unbuffered([1, 2, 3]) + b"\r    \r" + record(4).rstrip()
         assert state(text).step == 4
 
+    def test_a_record_on_the_line_of_its_bar(self):
+        text = bar(0, elapsed=b"00:00")
+        for step in range(10, 210, 10):
+            text += bar(step) + record(step) + bar(step + 1 if step < 200 else step)
+        found = state(text)
+        assert found.track.columns()["loss"].steps == tuple(range(10, 210, 10))
+        assert found.step == 200
+
     def test_the_interval_of_logging_is_found(self):
         found = state(unbuffered(range(10, 110, 10)))
         assert found.track.columns()["loss"].steps == tuple(range(10, 110, 10))
@@ -221,3 +229,31 @@ class TestWhoBuiltOnIt:
         assert not following.settled
         found = following.finish()
         assert (found.parser.name, found.state.step) == ("hf", 121)
+
+
+class TestBarsAroundRecords:
+    """Which of the two bars beside a record is at its step."""
+
+    def log(self, *parts):
+        text = bar(0, elapsed=b"00:00")
+        for part in parts:
+            text += bar(part) if part > 0 else b"\r      \r" + record(-part)
+        return state(text).track.columns()["loss"].steps
+
+    def test_painted_again(self):
+        assert self.log(1, -1, 1, 2, -2, 2) == (1, 2)
+
+    def test_painted_again_though_the_one_before_lagged(self):
+        assert self.log(7, -10, 10, 18, -20, 20, 29, -30, 30) == (10, 20, 30)
+
+    def test_steps_faster_than_bars(self):
+        assert self.log(-1, 1, -2, 2, -3, 3) == (1, 2, 3)
+
+    def test_not_painted_again(self):
+        assert self.log(10, -10, 11, 20, -20, 21, 30, -30, 31) == (10, 20, 30)
+
+    def test_not_painted_again_and_every_step_logged(self):
+        assert self.log(1, -1, 2, -2, 3, -3, 4) == (1, 2, 3)
+
+    def test_the_end_is_not_overrun(self):
+        assert self.log(10, -10, 11, 20, -20) == (10, 20)

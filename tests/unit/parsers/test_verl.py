@@ -55,6 +55,13 @@ class TestWhole:
         assert state(LINE % 1 + b"\n" + (LINE % 2)[:-25]).step == 1
 
 
+def test_a_bar_that_begins_later_was_resumed():
+    begun = b"Training Progress:  50%|x  | 40/80 [00:00<?, ?it/s]\n"
+    seen = b"Training Progress:   2%|x  | 2/80 [00:09<05:00, 4.5s/it]\n"
+    assert state(begun + LINE % 41 + b"\n", "verl").resumed_from == 40
+    assert state(seen + LINE % 3 + b"\n", "verl").resumed_from is None
+
+
 def test_rounded_zeros_are_told_from_real_ones():
     found = state(b"step:1 - actor/grad_norm:0.000 - actor/entropy:0.0 - actor/lr:0.000\n")
     assert "grad_norm" in found.coarse
