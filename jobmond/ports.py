@@ -1,13 +1,16 @@
 """What the inside asks of the outside."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar, runtime_checkable
 
 from jobmond.model.job import Job
+from jobmond.model.metrics import Event, Memory, RunSeries, Segment
 from jobmond.model.observation import Ask, LogAsk, LogTail, Poll, Reading
 from jobmond.model.outcome import Delivery, Signal
+from jobmond.model.state import Bucket
 
 T = TypeVar("T")
 
@@ -138,11 +141,15 @@ class Backend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a rule sees of one life: the job as it was, and as this sweep sees it."""
+    """What a rule sees of one life: the job as it was, and as this sweep sees it.
+
+    `series` is None where no metrics were read.
+    """
 
     before: Job | None
     job: Job
     now: datetime
+    series: RunSeries | None = None
 
 
 class Rule(Protocol):
@@ -158,6 +165,39 @@ class Rule(Protocol):
 
     def explain(self) -> str:
         """Logic, thresholds and sources in a few lines."""
+        ...
+
+
+class MetricParser(Protocol):
+    """Reads one trainer's log. Pure: what it remembers is in the memory it is handed.
+
+    Only segments that hold one of `needles` (fixed byte strings) matter to it, so a log may be
+    filtered by them before it is read. `proof` matches the raw bytes of a segment that only this
+    trainer writes; a segment with one of `hints` makes it likely. `own_steps` says that its
+    records carry their step (a bar then gives only the last one), `derived` that it is built on
+    another dialect, whose hints it repeats and whose log looks the same but for its own hints.
+    `kept` are trainer's names whose series rules ask for, `pace` is the metric that holds a
+    step's duration and what makes seconds of it.
+    """
+
+    name: str
+    bucket: Bucket
+    own_steps: bool
+    derived: bool
+    needles: tuple[bytes, ...]
+    hints: tuple[bytes, ...]
+    proof: re.Pattern[bytes]
+    kept: frozenset[str]
+    pace: tuple[str, float] | None
+
+    def read(self, segment: Segment, memory: Memory) -> Iterable[Event]:
+        """What a segment says. Any bytes are accepted. A segment that is not closed is the last
+        one: what it leaves incomplete is no event.
+        """
+        ...
+
+    def canonical(self, metrics: Mapping[str, float]) -> Mapping[str, float]:
+        """The values of one record under their canonical names."""
         ...
 
 

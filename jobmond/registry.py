@@ -93,3 +93,4 @@ sinks: Registry[Any] = Registry("sink", "jobmond.sinks")
 backends: Registry[Any] = Registry("backend", "jobmond.backends")
 # HTTP carries requests, not scripts: what needs it is handed the `HttpApi` port.
 transports: Registry[Any] = Registry("transport", "jobmond.transports", apart=frozenset({"http"}))
+parsers: Registry[Any] = Registry("dialect", "jobmond.parsers")

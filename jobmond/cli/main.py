@@ -11,6 +11,7 @@ from jobmond import __version__
 from jobmond.analysis.visible import visible
 from jobmond.cli.events import events
 from jobmond.cli.explain import explain, schema
+from jobmond.cli.inspect import inspect
 from jobmond.cli.jobs import add, history, label, rm, show
 from jobmond.cli.launch import run
 from jobmond.cli.logs import logs
@@ -85,7 +86,7 @@ def program(context: click.Context) -> None:
 
 for _command in (
     status, add, run, label, rm, wait, logs, show, history, events, discover, sweep,
-    followups, done, explain, schema,
+    followups, done, explain, schema, inspect,
 ):  # fmt: skip
     program.add_command(_command)
 

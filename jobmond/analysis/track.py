@@ -1,0 +1,136 @@
+"""The numbers of a run over its steps, in bounded memory."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobmond.model.metrics import Column, RunSeries
+
+CURRENT = 4096  # records of the newest life that are kept as they came
+POINTS = 2000  # a metric's older points beyond twice this are thinned
+
+
+@dataclass(slots=True)
+class Entry:
+    """One record: its step (None where the text does not prove it) and what is kept of it."""
+
+    step: int | None
+    values: dict[str, float]
+    trained: bool = True  # says that its step was made
+    judged: bool = False
+
+
+@dataclass(slots=True)
+class Track:
+    """Series by metric and step; what a later life logged wins.
+
+    `settled` holds what can no longer change, by metric and step; `current` the last records of
+    the newest life. With `thin` off nothing is ever dropped.
+    """
+
+    settled: dict[str, dict[int, float]] = field(default_factory=dict)
+    current: list[Entry] = field(default_factory=list)
+    protected: set[int] = field(default_factory=set)
+    thin: bool = True
+
+    def put(
+        self,
+        step: int | None,
+        values: Mapping[str, float],
+        *,
+        trained: bool = True,
+        merge: bool = True,
+    ) -> None:
+        """Keep a record; with `merge`, one of the same step as the last goes into that."""
+        last = self.current[-1] if self.current else None
+        if merge and last is not None and step is not None and last.step == step:
+            last.values.update(values)
+            last.trained |= trained
+            return
+        self.current.append(Entry(step, dict(values), trained))
+
+    def settle(self, count: int) -> None:
+        """Take the oldest `count` records out of what can still change."""
+        for entry in self.current[:count]:
+            if entry.step is not None:
+                for name, value in entry.values.items():
+                    self.settled.setdefault(name, {})[entry.step] = value
+        del self.current[:count]
+        if self.thin:
+            for name, points in self.settled.items():
+                if len(points) > 2 * POINTS:
+                    self.settled[name] = thinned(points, POINTS, self.protected)
+
+    def columns(self, names: Collection[str] | None = None) -> dict[str, Column]:
+        """Every metric (or `names`) as a column, ascending by step."""
+        merged = {
+            name: dict(points)
+            for name, points in self.settled.items()
+            if names is None or name in names
+        }
+        for entry in self.current:
+            if entry.step is not None:
+                for name, value in entry.values.items():
+                    if names is None or name in names:
+                        merged.setdefault(name, {})[entry.step] = value
+        return {name: _column(points) for name, points in sorted(merged.items())}
+
+    def for_rules(self, life: int, coarse: Collection[str]) -> RunSeries:
+        """What rules see; the records they have not seen count as seen from now on."""
+        made = [e for e in self.current if e.step is not None and e.trained]
+        steps = [e.step for e in made if e.step is not None]
+        fresh = {e.step for e in made if e.step is not None and not e.judged}
+        for entry in self.current:
+            entry.judged = True
+        return RunSeries(
+            columns=self.columns(),
+            judged=sorted(fresh),
+            life=life,
+            first_step=min(steps, default=None),
+            coarse=frozenset(coarse),
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "settled": {n: sorted(p.items()) for n, p in self.settled.items()},
+            "current": [[e.step, e.values, e.trained, e.judged] for e in self.current],
+            "protected": sorted(self.protected),
+            "thin": self.thin,
+        }
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any]) -> "Track":
+        """The inverse of `plain`."""
+        return cls(
+            settled={n: {int(s): v for s, v in p} for n, p in plain["settled"].items()},
+            current=[Entry(s, dict(v), t, j) for s, v, t, j in plain["current"]],
+            protected=set(plain["protected"]),
+            thin=plain["thin"],
+        )
+
+
+def thinned(
+    points: Mapping[int, float], most: int, protected: Collection[int] = ()
+) -> dict[int, float]:
+    """At most `most` points, evenly over the steps, with the last one and the `protected`.
+
+    Thinning what was thinned before gives the same as thinning once.
+    """
+    if len(points) <= most:
+        return dict(points)
+    steps = sorted(points)
+    must = {step for step in steps if step in protected} | {steps[-1]}
+    room, stride = most - len(must), 2
+    while steps[-1] // stride - steps[0] // stride >= room and stride < 1 << 60:
+        stride *= 2
+    first: dict[int, int] = {}
+    for step in steps:
+        first.setdefault(step // stride, step)
+    kept = must.union(first.values()) if room > 0 else must
+    return {step: points[step] for step in sorted(kept)}
+
+
+def _column(points: Mapping[int, float]) -> Column:
+    steps = sorted(points)
+    return Column(tuple(steps), tuple(points[step] for step in steps))

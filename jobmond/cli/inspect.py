@@ -1,0 +1,153 @@
+"""`jobmonctl inspect`: read logs offline, without a daemon, a database or a configuration."""
+
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from jobmond.analysis.diagnose import diagnose
+from jobmond.analysis.judge import LATCHED
+from jobmond.analysis.logscan import Scan, tail_evidence
+from jobmond.analysis.logstate import LogState
+from jobmond.analysis.reading import Candidate, LogReader
+from jobmond.analysis.replay import Replay, standing
+from jobmond.cli.session import Session, show_json, surface
+from jobmond.cli.session import show as show_lines
+from jobmond.cli.sieve import TAIL_BYTES, Sieve, Sums
+from jobmond.errors import ConfigError
+from jobmond.model.outcome import Diagnosis
+from jobmond.model.state import Bucket, State
+from jobmond.registry import parsers, rules
+from jobmond.reports.choose import nearest
+from jobmond.reports.inspection import Inspection, document, text
+
+STEP_RULES = ("rl-collapse", "rl-watch", "nan-loss", "grad-explosion", "dead-run")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What was asked for on the command line."""
+
+    bucket: Bucket | None
+    dialect: str | None
+    labels: frozenset[str]
+    replayed: bool
+    all_series: bool
+    at: int | None
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option("--join", is_flag=True, help="The logs are successive lives of one run.")
+@click.option(
+    "--bucket",
+    type=click.Choice([str(one) for one in Bucket]),
+    help="Instead of what the log shows.",
+)
+@click.option("--dialect", metavar="D", help="The trainer's, instead of what the log shows.")
+@click.option("--label", "labels", multiple=True, metavar="L", help="A label that rules obey.")
+@click.option("--rules", "replayed", is_flag=True, help="Replay the rules over every step.")
+@click.option("--series", type=click.Choice(["all"]), help="Every metric, every point.")
+@click.option("--at", type=click.IntRange(min=0), metavar="BYTES", help="As if it ended there.")
+@surface
+def inspect(session: Session, paths: tuple[str, ...], join: bool, **asked: Any) -> None:
+    """Read logs offline: step, metrics, series, signals. PATH may be - for standard input."""
+    wish = _Wish(
+        bucket=Bucket(asked["bucket"]) if asked["bucket"] else None,
+        dialect=_dialect(asked["dialect"]),
+        labels=frozenset(asked["labels"]),
+        replayed=asked["replayed"],
+        all_series=asked["series"] == "all",
+        at=asked["at"],
+    )
+    for group in [paths] if join else [(path,) for path in paths]:
+        seen = _inspected(group, wish)
+        if session.as_json:
+            show_json(document(seen))
+        else:
+            show_lines(text(seen))
+
+
+def _dialect(name: str | None) -> str | None:
+    if name is not None and not parsers.offers(name):
+        known = parsers.offered()
+        raise ConfigError(f"no dialect {name!r}{nearest(name, known)}; one of {', '.join(known)}")
+    return name
+
+
+def _inspected(paths: Sequence[str], wish: _Wish) -> Inspection:
+    replay = Replay([rules[name]() for name in STEP_RULES], wish.labels, wish.bucket)
+    names = [wish.dialect] if wish.dialect else list(parsers)
+    reader = LogReader(
+        [parsers[name]() for name in names], judge=replay.judge, keep_all=wish.all_series
+    )
+    sieve = Sieve(shutil.which("grep"))
+    total = Sums()
+    for place, path in enumerate(paths):
+        if place:
+            reader.finish()
+            reader.another()
+        with _opened(path) as source:
+            sums = sieve.read(source, reader, wish.at, file=path != "-")
+        total = Sums(total.size_bytes + sums.size_bytes, total.lines + sums.lines, sums.tail)
+    whole = len(paths) == 1 and total.size_bytes <= TAIL_BYTES
+    scan = tail_evidence(total.tail, at_start=whole)
+    return _conclusion(reader.finish(), wish, path=paths[-1], total=total, replay=replay, scan=scan)
+
+
+def _conclusion(
+    found: Candidate | None,
+    wish: _Wish,
+    *,
+    path: str,
+    total: Sums,
+    replay: Replay,
+    scan: Scan,
+) -> Inspection:
+    state = found.state if found is not None else LogState(own_steps=True)
+    return Inspection(
+        path=path,
+        dialect=found.parser.name if found is not None else "unknown",
+        bucket=wish.bucket or state.bucket,
+        size_bytes=total.size_bytes,
+        lines=total.lines,
+        phase=_phase(state, scan),
+        state=state,
+        signals=standing(
+            replay.firings, life=state.life, newest=state.record_step, latched=LATCHED
+        ),
+        firings=replay.firings if wish.replayed else None,
+        diagnosis=_diagnosis(state, scan),
+        all_series=wish.all_series,
+    )
+
+
+def _phase(state: LogState, scan: Scan) -> str:
+    if state.phase == "done" or scan.proves_end:
+        return "done"
+    return "failed" if scan.proves_failure else state.phase
+
+
+def _diagnosis(state: LogState, scan: Scan) -> Diagnosis | None:
+    if state.phase == "done" or not scan.proves_failure:
+        return None
+    return diagnose(scan, state=State.FAILED)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with Path(path).open("rb", buffering=0) as source:
+            yield source
+    except IsADirectoryError as error:
+        raise ConfigError(f"{path}: directories cannot be read yet, only logs") from error
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
