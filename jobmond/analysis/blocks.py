@@ -10,7 +10,7 @@ from jobmond.analysis.saying import Saying
 HEADER = "Traceback (most recent call last):"
 _GROUP = "+ Exception Group Traceback (most recent call last):"
 _AFTER = re.compile(r"\s*(?:\(RANK \d{1,6}\))?\s*$")
-_FRAME = re.compile(r'(?: {2,4}|> )File "([^"]{1,400})", line \d+(?:, in (\S{1,200}))?')
+_FRAME = re.compile(r'(?: {1,4}|> )File "([^"]{1,400})", line \d+(?:, in (\S{1,200}))?')
 # Rich draws a box around a traceback; the exception stands below it.
 _BOX = re.compile(r"\s*[╭┌]─.{0,200}Traceback \(most recent call last\).{0,200}─[╮┐]?$")
 _BOX_FRAME = re.compile(r"\s*[│|] {0,3}(/[^:│]{1,400}\.py):\d+ in (\S{1,200})")
@@ -55,7 +55,8 @@ class Block:
     """One traceback with all that is chained to it.
 
     `offset` is the byte at which the line of its header begins, `place` that of the header itself.
-    `intro` is what stands before the header on its line. `excerpt` holds prefixes. `lead` is the
+    `intro` is what stands before the header on its line. `main` says that it goes all the way up to
+    a program's main module: nobody on the way caught it. `excerpt` holds prefixes. `lead` is the
     piece before it by the same speaker.
     """
 
@@ -66,6 +67,7 @@ class Block:
     source: str
     intro: str
     lead: Saying | None
+    main: bool
     thrown: tuple[Thrown, ...]
     excerpt: tuple[str, ...]
 
@@ -78,6 +80,7 @@ class _Open:
     lead: Saying | None
     group: bool
     box: bool = False
+    main: bool = False
     head: list[str] = field(default_factory=list)
     tail: list[str] = field(default_factory=list)
     left_out: int = 0
@@ -104,6 +107,7 @@ class _Open:
     def saw(self, path: str, function: str) -> None:
         """A frame: of the project's own code or of a library."""
         self.frames += 1
+        self.main = self.main or function == "<module>"
         own, library = self.frame
         name = f"{path.rpartition('/')[2]}:{function}"
         self.frame = (own, name) if _LIBRARY.search(path) else (name, library)
@@ -118,6 +122,7 @@ class _Open:
             source=self.source,
             intro=self.intro,
             lead=self.lead,
+            main=self.main,
             thrown=tuple(self.thrown),
             excerpt=(*self.head, *gap, *self.tail),
         )

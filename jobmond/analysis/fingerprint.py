@@ -20,8 +20,9 @@ _BLURS = (
         re.compile(
             r"\b(?=[a-z0-9-]{0,40}\d)[a-z]{1,12}-?\d{1,6}(?:-\d{1,6}){0,4}(?:\.[\w.-]{1,60})?\b"
         ),
-        "<name>",
+        "<who>",
     ),
+    (re.compile(r"\d[\d,.]* ?(?:[KMGTP]i?B|[kKMG]?bytes|ms|s|seconds|milliseconds)\b"), "<size>"),
     (re.compile(r"[-+]?\d[\d,.]*(?:[eE][-+]?\d+)?"), "<n>"),
     (re.compile(r"\s+"), " "),
 )

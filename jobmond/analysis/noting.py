@@ -32,6 +32,7 @@ UNFINISHED = replace(GENERIC, id="unfinished-traceback", role=Role.SYMPTOM, weig
 LINE_CHARS = 2_000
 
 _THREAD = re.compile(r"^Exception in thread |Task exception was never retrieved|^future: <Task")
+_HARMLESS = re.compile(r"^Exception ignored in|^--- Logging error ---")
 _ENGINE = re.compile(r"EngineCore|\((?:Worker_(?:TP|PP|DP)|VllmWorker)|Scheduler hit an exception")
 _STOPPED = re.compile(
     r"Sending process (\d+) closing signal|^srun: error: (\S+): tasks? ([\d,\[\]-]+): Terminated"
@@ -113,6 +114,8 @@ def block_event(block: Block) -> Event:
     """The event of a traceback."""
     fault, thrown = _judged(block)
     lead = block.lead
+    if lead is not None and _HARMLESS.search(lead.text):
+        fault = BY_ID["teardown"]
     announced = lead is not None and (
         lead.level == "WARNING" or BY_ID["recovered"].matches(lead.text, exception=False)
     )
@@ -129,7 +132,7 @@ def block_event(block: Block) -> Event:
         frame=thrown.frame if thrown else None,
         exception=True,
         thread=lead is not None and _THREAD.search(lead.text) is not None,
-        caught=announced,
+        caught=announced and not block.main,
         engine=_ENGINE.search(f"{block.source} {block.intro}") is not None,
     )
 

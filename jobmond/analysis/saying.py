@@ -32,7 +32,7 @@ _GLOG = re.compile(
     r"^(?:\[rank\d{1,5}\]:)?\[?(?P<letter>[EWIF]) ?(?:\d{3,4} \d\d:\d\d:\d\d|[\w/.]{1,60}\.cpp:\d)"
 )
 _LETTERS = {"E": "ERROR", "W": "WARNING", "I": "INFO", "F": "FATAL"}
-_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
+_REPEATED = "[repeated "  # … 7x across cluster]: Ray folded lines that differ in numbers
 _QUOTE = re.compile(
     r"\s{0,12}[|>](?:\s|$)|E {3,}|\s{0,8}<<< |>\s{2,}|\+{1,5} |export |declare -x |\s{0,8}[│║┃]"
 )
@@ -69,8 +69,8 @@ def saying(raw: bytes) -> Saying:
         text = text[end + 1 :].lstrip() if end >= 0 else ""
         more, louder, text = _stripped(text)
         source, level = source + more, level or louder
-    if "[repeated " in text:
-        text = _REPEATED.sub("", text)
+    if _REPEATED in text and "x across cluster]" in text:
+        text = text[: text.rindex(_REPEATED)].rstrip()
     return Saying(source, text, level or level_of(text), _QUOTE.match(text) is not None, glued)
 
 

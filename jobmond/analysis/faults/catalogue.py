@@ -55,6 +55,16 @@ TRIGGERS: tuple[str, ...] = (
     "watchdog", "in use", "lost",
 )  # fmt: skip
 
+# What a far side looks for (`grep -abF`) to send the neighbourhood of, where a log is too large
+# to travel: around these lines stands whatever decides.
+FAR_NEEDLES: tuple[bytes, ...] = (
+    b"Traceback (most recent call last)", b"Error: ", b"error: ", b"CUDA error", b"OutOfMemory",
+    b"DUE TO ", b"oom_kill", b"OOM", b"NVRM: Xid", b"Watchdog caught", b"EngineCore encountered",
+    b"hit an exception", b"Segmentation fault", b"Killed", b"No space left", b"quota exceeded",
+    b"Permission denied", b"Could not override", b"(exitcode: ", b"return code = -",
+    b"death signal", b"': nan", b":nan ", b"'nan'",
+)  # fmt: skip
+
 # (needle, place of its entry), in the order of the entries.
 _LINE_NEEDLES = tuple(
     (needle, place)
