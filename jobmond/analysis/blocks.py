@@ -56,7 +56,8 @@ class Block:
 
     `offset` is the byte at which the line of its header begins, `place` that of the header itself.
     `intro` is what stands before the header on its line. `main` says that it goes all the way up to
-    a program's main module: nobody on the way caught it. `excerpt` holds prefixes. `lead` is the
+    a program's main module: nobody on the way caught it. `marks` counts the steps that had advanced
+    when it ended. `excerpt` holds prefixes. `lead` is the
     piece before it by the same speaker.
     """
 
@@ -68,6 +69,7 @@ class Block:
     intro: str
     lead: Saying | None
     main: bool
+    marks: int
     thrown: tuple[Thrown, ...]
     excerpt: tuple[str, ...]
 
@@ -81,6 +83,7 @@ class _Open:
     group: bool
     box: bool = False
     main: bool = False
+    indent: str = ""
     head: list[str] = field(default_factory=list)
     tail: list[str] = field(default_factory=list)
     left_out: int = 0
@@ -93,6 +96,7 @@ class _Open:
     chained: bool = False
     deadline: int = 0
     end: int = 0
+    marks: int = 0
 
     def keep(self, text: str) -> None:
         shown = f"{self.source} {text}" if self.source else text
@@ -123,6 +127,7 @@ class _Open:
             intro=self.intro,
             lead=self.lead,
             main=self.main,
+            marks=self.marks,
             thrown=tuple(self.thrown),
             excerpt=(*self.head, *gap, *self.tail),
         )
@@ -135,6 +140,7 @@ class BlockReader:
         self._open: dict[str, list[_Open]] = {}
         self._seen = 0
         self._done: list[Block] = []
+        self.marks = 0  # steps that have advanced, as far as the owner counts them
 
     @property
     def open(self) -> bool:
@@ -168,6 +174,7 @@ class BlockReader:
                 if step:
                     top.deadline = self._seen + _LOOKAHEAD
                     top.end = piece.offset + len(piece.raw)
+                    top.marks = self.marks
                 return step
             stack.pop()
             self._emit(top)
@@ -206,8 +213,11 @@ class BlockReader:
         if top and top.closed:
             self._emit(stack.pop())
         walk = _Open(piece, said.source, before.strip(), lead, group, box)
+        if before.strip().startswith("traceback"):
+            walk.indent = "  "  # torchrun sets the traceback of a child into its summary
         walk.deadline = self._seen + _LOOKAHEAD
         walk.end = piece.offset + len(piece.raw)
+        walk.marks = self.marks
         walk.keep(said.text)
         stack.append(walk)
         return True
@@ -216,7 +226,7 @@ class BlockReader:
         self, walk: _Open, piece: Piece, said: Saying, speaks: Callable[[], bool]
     ) -> bool | None:
         """True: taken. False: not part of the block, which goes on. None: the block is over."""
-        text = said.text
+        text = said.text.removeprefix(walk.indent)
         if walk.group:
             return self._grouped(walk, piece, text)
         if walk.box and text.lstrip().startswith(_BOXED):

@@ -55,6 +55,8 @@ _GOOD = re.compile(
 )
 _DIVERGED = frozenset({"nan-loss", "grad-explosion"})
 _SHUTDOWN = frozenset({"sigterm", "sigterm-agent", "slurm-cancelled", "interrupted", "sigkill"})
+# Services hiccup: a record of one is a failure only where something ends after it.
+_HICCUPS = frozenset({"network", "auth", "judge", "sandbox"})
 # Ranks that wait say these; the one that made them wait may have said something long before.
 _WAITING = frozenset({"nccl-timeout", "rendezvous", "nccl-system"})
 # What the engine's own processes die of has this class; what names a resource keeps its own.
@@ -120,6 +122,7 @@ class _Case:
             event.fault.role is Role.CONFIRMATION and event.place > self._good for event in events
         ):
             self._good = None
+        self._ends = [e.place for e in events if e.fault.role is Role.CONFIRMATION]
         self._caught = [event for event in events if event.caught and self._stands(event)]
         self._events = [event for event in events if not event.caught]
         self._alive = [event for event in self._events if self._stands(event)]
@@ -154,6 +157,8 @@ class _Case:
             or event.text.startswith("a traceback that the log does not finish")
         ):
             return False
+        if event.logged and event.fault.cause in _HICCUPS and not self._proved(event):
+            return False
         survived = self._evidence.marks - event.marks >= SURVIVED
         return event.section != self._evidence.sections or not survived
 
@@ -162,14 +167,16 @@ class _Case:
 
     def _announced(self, role: Role) -> Event | None:
         """The last exception that a log record announced, where the program ended after it."""
-        ends = [e.place for e in self._alive if e.fault.role is Role.CONFIRMATION]
         for event in reversed(self._caught):
-            if event.fault.role is not role:
-                continue
-            proved = self._failed or any(end > event.place for end in ends)
-            if proved or _last_words(event, self._evidence):
+            if event.fault.role is role and self._proved(event):
                 return event
         return None
+
+    def _proved(self, event: Event) -> bool:
+        """Whether something says that the job failed after `event`, or nothing comes after it."""
+        if self._failed or _last_words(event, self._evidence):
+            return True
+        return any(end > event.place for end in self._ends)
 
     def _symptom(self) -> Event | None:
         symptoms = [e for e in self._alive if e.fault.role is Role.SYMPTOM and self._backed(e)]

@@ -27,15 +27,15 @@ from jobmond.analysis.visible import readable
 
 # Where a file was joined to another in this log.
 _SECTION = re.compile(
-    rb"^(?:==> .{1,200} <==|={3,} ?\S{1,120}\.(?:log|out|err|txt) ?={3,}"
-    rb"|-{3,} ?\S{1,120}\.(?:log|out|err|txt) ?-{3,})\s*$"
+    r"^(?:==> .{1,200} <==|={3,} ?\S{1,120}\.(?:log|out|err|txt) ?={3,}"
+    r"|-{3,} ?\S{1,120}\.(?:log|out|err|txt) ?-{3,})$"
 )
 _DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
 _DULL = 20_000  # templates of lines that say nothing
 _LEAD_BYTES = 4_096
 _TAIL_BYTES = 65_536
 _BIRTH = re.compile(rb"[^\d\x00-\x1f]{12,80}")
-_WAITED_FOR = frozenset({Role.ROOT, Role.SYMPTOM, Role.VERDICT})
+_WAITED_FOR = frozenset({Role.ROOT, Role.SYMPTOM, Role.VERDICT, Role.CONFIRMATION})
 _ENDS = frozenset({Role.VERDICT, Role.CONFIRMATION})
 
 
@@ -207,11 +207,14 @@ class Diagnoser:
             return
         said = saying(raw)
         piece = Piece(raw, self._line, base + at, self._line_offset)
-        self._section += _SECTION.match(raw) is not None
+        self._section += _SECTION.match(said.text) is not None
         look = Look(said)
         begins = self._blocks.begins(said)
         if begins or inside:
             lead = self._before(body, at, said.source) if begins else None
+            self._blocks.marks = self._marks.count
+            if begins:
+                self._waiting = self._marks.count + SURVIVED
             taken = self._blocks.take(piece, said, lead, look.speaks)
             self._take_blocks()
             if taken:
@@ -246,10 +249,11 @@ class Diagnoser:
         text = said.text[:LINE_CHARS]
         fault = look.fault()
         count_stopped(text, self._ledger)
-        key = nan_key(text)
+        painted = said if not said.glued else replace(said, text=readable(piece.raw).strip())
+        key = nan_key(painted.text[:LINE_CHARS])
         if key is not None:
             self._nan = finite(key)
-            self._add(event(piece, said, NAN, key))
+            self._add(event(piece, painted, NAN, key))
             return
         found = line_event(piece, said, fault)
         if found is not None:
@@ -257,10 +261,11 @@ class Diagnoser:
 
     def _take_blocks(self) -> None:
         for block in self._blocks.closed():
-            self._add(block_event(block))
+            self._add(block_event(block), block.marks)
 
-    def _add(self, found: Event) -> None:
-        self._ledger.add(replace(found, marks=self._marks.count, section=self._section))
+    def _add(self, found: Event, marks: int | None = None) -> None:
+        count = self._marks.count if marks is None else marks
+        self._ledger.add(replace(found, marks=count, section=self._section))
         if found.fault.role in _WAITED_FOR and found.key is None:
             self._waiting = self._marks.count + SURVIVED
         if found.fault.role in _ENDS and self._ended is None:

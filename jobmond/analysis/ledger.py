@@ -35,6 +35,7 @@ class Event:
     thread: bool = False
     caught: bool = False
     engine: bool = False
+    logged: bool = False  # a record of a log, not raw output
     key: str | None = None  # the metric that is not a number
 
 

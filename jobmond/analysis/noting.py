@@ -85,7 +85,7 @@ def line_event(piece: Piece, said: Saying, fault: Fault | None) -> Event | None:
     text = said.text[:LINE_CHARS]
     if fault is None:
         return None
-    if said.level in _QUIET and not fault.any_level and fault.role is not Role.CONFIRMATION:
+    if said.level in _QUIET and not fault.any_level:
         return None
     if fault.role in (Role.ROOT, Role.SYMPTOM) and _CONFIG.search(text):
         return None
@@ -106,6 +106,7 @@ def event(piece: Piece, said: Saying, fault: Fault, key: str | None = None) -> E
         excerpt=(f"{said.source} {text}" if said.source else text,),
         source=said.source,
         engine=_ENGINE.search(said.source) is not None,
+        logged=said.level is not None,
         key=key,
     )
 
@@ -179,4 +180,5 @@ def _order(fault: Fault) -> int:
         return 0
     if fault is GENERIC:
         return 3
-    return {Role.VERDICT: 1, Role.ROOT: 1, Role.SYMPTOM: 2}.get(fault.role, 4)
+    # Of a chain the first that names a cause: what is raised from it says less.
+    return 4 if fault.role in (Role.CONSEQUENCE, Role.CONFIRMATION) else 1

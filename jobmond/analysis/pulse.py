@@ -14,12 +14,14 @@ _GRAD = re.compile(rb"norm['\"]?[:=]? ?'?(\d{1,12}(?:\.\d{0,12})?(?:[eE][+-]?\d{
 _GRAD_NAME = re.compile(rb"(?<!max_)(?<!clip_)(?<!critic/)(?:grad_|grad |gradient_|raw_grad_|g)$")
 _NAN_RAW = re.compile(rb"(?i:nan)(?![a-z])(?! iter)")
 _NAN = re.compile(
-    r"(?<![\w/])(?P<key>(?:(?!val|eval|test)\w{1,30}/){0,3}"
+    r"(?<![\w/])(?P<key>(?:\w{1,30}/){0,3}"
     r"(?:train_)?(?:policy_|pg_|lm |actor_|value_|kl_|vf_|ppo_|total_|ce_)?"
-    r"(?:loss|raw_grad_norm|grad_norm|gradient_norm|grad norm|gnorm|entropy|entropy_loss))"
-    r"['\"]?\s?[:=|]?\s*'?(?:np\.float\d+\(|tensor\()?(?:nan|NaN|NAN|-nan)\b"
+    r"(?:[Ll]oss|LOSS|raw_grad_norm|grad_norm|gradient_norm|[Gg]rad\.? [Nn]orm|gnorm"
+    r"|entropy_loss|[Ee]ntropy))"
+    r"['\"]?\s?[:=|]?\s{0,4}'?(?:np\.float\d{1,3}\(|tensor\()?(?:nan|NaN|NAN|-nan)\b"
 )
-_FINITE = rb"['\"]? ?[:=|]? *'?(?:np\.float\d+\(|tensor\()?[-+]?\d"
+_HELD_OUT = ("val", "eval", "validation", "valid", "test", "dev")  # not what is trained on
+_FINITE = rb"['\"]? ?[:=|]? {0,4}'?(?:np\.float\d+\(|tensor\()?[-+]?\d"
 
 SURVIVED = 3  # steps that advance after an event
 _LARGE = 100.0
@@ -92,8 +94,11 @@ def may_be_nan(raw: bytes) -> bool:
 
 def nan_key(text: str) -> str | None:
     """The metric that `text` prints as not a number; None if it prints none."""
-    found = _NAN.search(text)
-    return found["key"] if found else None
+    for found in _NAN.finditer(text):
+        before = text[max(0, found.start() - 12) : found.start()].lower().rstrip()
+        if not before.endswith(_HELD_OUT) and not found["key"].startswith(_HELD_OUT):
+            return found["key"]
+    return None
 
 
 def finite(key: str) -> re.Pattern[bytes]:

@@ -68,19 +68,20 @@ def recurrence(
         fixed_s=fixed,
         transient=False if lasting else None,
         previous=previous,
-        words=_words(count, alike, at, interval, fixed, lasting, previous),
+        words=_words(alike, at, interval=interval, fixed=fixed, previous=previous),
     )
 
 
 def _words(
-    count: int,
     alike: Sequence[Earlier],
     at: datetime,
+    *,
     interval: int | None,
     fixed: int | None,
-    lasting: bool,
     previous: str | None,
 ) -> str:
+    count = len(alike) + 1
+    lasting = count >= _PROVES or interval is not None
     parts = [f"{_ordinal(count)} time"]
     if alike:
         parts[0] += f" in {_span((at - alike[0].at).total_seconds())}"

@@ -34,7 +34,8 @@ _GLOG = re.compile(
 _LETTERS = {"E": "ERROR", "W": "WARNING", "I": "INFO", "F": "FATAL"}
 _REPEATED = "[repeated "  # … 7x across cluster]: Ray folded lines that differ in numbers
 _QUOTE = re.compile(
-    r"\s{0,12}[|>](?:\s|$)|E {3,}|\s{0,8}<<< |>\s{2,}|\+{1,5} |export |declare -x |\s{0,8}[│║┃]"
+    r"\s{0,12}[|>](?:\s|$)|E {3,}|\s{0,8}<<< |>\s{2,}|\+{1,5} |export |declare -x "
+    r"|\s{0,8}[│║┃](?! (?:Unrecognized|No such option|Missing|Invalid value))"
 )
 _HEAD_CHARS = 160  # in which the level of a log record stands
 

@@ -83,6 +83,7 @@ FAULTS = (
             "No API key",
             "wandb login",
             "user is not logged in",
+            "wandb: ERROR",
             "Unauthorized",
             "Forbidden",
             "rror code",
@@ -97,7 +98,7 @@ FAULTS = (
             + _E
             + r"\w*(?:Error|Exception)\b.*(?:invalid_api_key|[Ii]ncorrect API key|[Ii]nvalid API key|API key .{0,40}(?:invalid|expired|missing|not (?:set|found|provided))|No API key|error code: 401|\b401 Unauthorized|HTTP(?:/[\d.]+)? 401|status(?:_code)?[=: ]+401)|"
             r"\b(?:judge|grader)\b.*(?:\b401\b|invalid_api_key|[Ii]ncorrect API key)|"
-            r"[Mm]ust provide an? API key|^(?:[\w.]+Error: .*)?permission denied: user .*wandb"
+            r"[Mm]ust provide an? API key|^(?:[\w.]+Error: .*)?permission denied: user .*wandb|^wandb: ERROR .*(?:not logged in|\b40[13]\b|permission denied|API key)"
         ),
         any_level=True,
         advice="Put a valid key into the job's environment; it is refused, so waiting does not help.",
@@ -123,11 +124,15 @@ FAULTS = (
             "Permission denied (publickey",
             "Host key verification failed",
             "could not read Username",
+            "Authentication failed",
+            "RefreshError",
         ),
         pattern=re.compile(
             _E
             + r"(?:NoCredentialsError|DefaultCredentialsError|TokenRetrievalError)\b|\((?:ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied)\)|"
-            r"Unable to locate credentials|Permission denied \(publickey|^Host key verification failed|fatal: could not read Username"
+            r"Unable to locate credentials|Permission denied \(publickey|^Host key verification failed|fatal: could not read Username|^fatal: Authentication failed for |"
+            + _E
+            + r"RefreshError\b"
         ),
         advice="Renew the credentials the job uses.",
         source="botocore, google-auth, OpenSSH, git",

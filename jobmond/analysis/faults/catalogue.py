@@ -52,7 +52,7 @@ TRIGGERS: tuple[str, ...] = (
     "no space", "quota", "not found", "no such", "could not", "nvrm: xid", "preempt", "evict",
     "assert", "due to ", "walltime", "runlimit", "memlimit", "never", "no module", "net/ib",
     "are available", "duplicate gpu", "nodenot", "nodelost", "instruction", "free()", "fatal",
-    "watchdog", "in use", "lost",
+    "watchdog", "in use", "lost", "==> ", ".log =", ".out =", ".log -",
 )  # fmt: skip
 
 # What a far side looks for (`grep -abF`) to send the neighbourhood of, where a log is too large

@@ -11,9 +11,18 @@ FAULTS = (
         id="quota",
         cause="quota",
         role=Role.ROOT,
-        needles=("isk quota exceeded", "[Errno ", "EDQUOT", "storage quota", "(os error "),
+        needles=(
+            "isk quota exceeded",
+            "[Errno ",
+            "EDQUOT",
+            "storage quota",
+            "storage limit",
+            "insufficient_quota",
+            "your current quota",
+            "(os error ",
+        ),
         pattern=re.compile(
-            r"[Dd]isk quota exceeded|\[Errno 122\]|\bEDQUOT\b|os error 122|storage quota (?:was )?(?:exceeded|reached)"
+            r"[Dd]isk quota exceeded|\[Errno 122\]|\bEDQUOT\b|os error 122|storage (?:quota|limit) (?:was )?(?:exceeded|reached)|insufficient_quota|exceeded your current quota"
         ),
         advice="Free space or inodes under the quota (caches, old checkpoints), or ask for more.",
         source="Linux, EDQUOT",
@@ -34,6 +43,8 @@ FAULTS = (
             "PytorchStreamWriter failed",
             "is full",
             "unexpected pos",
+            "iostream error",
+            "OutOfDiskError",
             "(os error ",
             "not enough disk space",
             "Not enough disk space",
@@ -41,7 +52,7 @@ FAULTS = (
         ),
         pattern=re.compile(
             r"[Nn]o space left on device|\[Errno 28\]|\bENOSPC\b|PytorchStreamWriter failed writing|"
-            r"database or disk is full|enforce fail at inline_container.*unexpected pos|os error 28|"
+            r"database or disk is full|[Ff]ile ?system is full|basic_ios::clear: iostream error|^(?:[\w.]+\.)?OutOfDiskError\b|enforce fail at inline_container.*unexpected pos|os error 28|"
             r"^(?:[\w.]+Error: .*)?[Nn]ot enough (?:free )?disk space"
         ),
         advice="Free space where it writes (also /tmp, caches and inodes), or write elsewhere.",
@@ -164,7 +175,7 @@ FAULTS = (
             r"^(?:[\w.]+\.)?(?:FileNotFoundError|NotADirectoryError)\b|"
             + _ERROR
             + r".*(?:No such file or directory|Errno 2\]|os error 2\))|"
-            r"^\S*python[\d.]*: can't open file '|"
+            r"^\S*python[\d.]*: can't open file '|^slurmstepd: error: execve\(\): .*No such file or directory$|"
             r"^(?:[\w./~+-]+: )(?:line \d+: )?[\w./@+-]{1,200}: (?:No such file or directory|command not found)$|"
             r"^(?:ls|cat|cp|cd|tar|source|bash|sh|head|stat|mv): .{0,300}: No such file or directory$"
         ),

@@ -149,12 +149,14 @@ FAULTS = (
             "cuda runtime error",
             "CUDAError",
             "NVML",
+            "NVIDIA-SMI has failed",
+            "OutOfResources",
         ),
         pattern=re.compile(
             r"(?:CUDA|HIP) error(?: \d+)?: |an illegal memory access was encountered|CUBLAS_STATUS_\w+|CUDNN_STATUS_\w+|cuDNN error: |CUDA_ERROR_\w+|"
             r"Triton Error \[CUDA\]|No CUDA GPUs are available|Found no NVIDIA driver|Cuda failure(?: \d+)? '|"
             r"Unexpected error from cudaGetDeviceCount|cuda runtime error \(\d+\)|cudaError\w+: |"
-            r"^(?:RuntimeError|torch\.\w+): (?:NVML_SUCCESS|.*nvmlInit)|Can't initialize NVML$"
+            r"^(?:RuntimeError|torch\.\w+): (?:NVML_SUCCESS|.*nvmlInit)|Can't initialize NVML$|^NVIDIA-SMI has failed|^(?:[\w.]+\.)?OutOfResources: out of resource"
         ),
         advice="Run the failing step with CUDA_LAUNCH_BLOCKING=1; if it moves with the node, exclude the node.",
         source="CUDA runtime, cuBLAS, cuDNN, PyTorch",

@@ -16,9 +16,10 @@ FAULTS = (
             "node running low on memory",
             "ray.exceptions.OutOfMemoryError",
             "memory monitor killed",
+            "exceeds the memory usage threshold",
         ),
         pattern=re.compile(
-            r"killed due to (?:the )?memory pressure|due to the node running low on memory|"
+            r"killed due to (?:the )?memory pressure|exceeds the memory usage threshold|due to the node running low on memory|"
             r"^ray\.exceptions\.OutOfMemoryError|RayTaskError\(OutOfMemoryError\).*low on memory"
         ),
         any_level=True,

@@ -45,10 +45,18 @@ FAULTS = (
         id="segfault-reported",
         cause="segfault",
         role=Role.SYMPTOM,
-        needles=("exitcode", "return code", "SIGSEGV", "SIGBUS", "xit code", "with code"),
+        needles=(
+            "exitcode",
+            "return code",
+            "SIGSEGV",
+            "SIGBUS",
+            "xit code",
+            "xit Code",
+            "with code",
+        ),
         pattern=re.compile(
             r"exitcode *:? -(?:11|7)\b|Signal (?:11|7) \(SIG(?:SEGV|BUS)\) received|return code = -(?:11|7)\b|died with <Signals\.SIG(?:SEGV|BUS)|"
-            r"terminated with signal SIG(?:SEGV|BUS)|[Ee]xit(?:ed)?(?: with)?(?: exit)? code:? (?:139|135)\b"
+            r"terminated with signal SIG(?:SEGV|BUS)|[Ee]xit(?:ed)?(?: with)?(?: exit)? [Cc]ode: {0,6}(?:139|135)\b|[Ee]xit(?:ed)?(?: with)?(?: exit)? code (?:139|135)\b"
         ),
         weight=22,
         advice=_CRASH,
@@ -84,6 +92,7 @@ FAULTS = (
             "return code",
             "SIGKILL",
             "xit code",
+            "xit Code",
             "exit status",
             "with code",
         ),
@@ -91,7 +100,7 @@ FAULTS = (
             _SHELL
             + r"[Kk]illed(?: *\(core dumped\))?(?:$| {2,})|^srun: error: .*: task[s ]+[\d,\[\]-]+: Killed|"
             r"exitcode *:? -9\b|Signal 9 \(SIGKILL\) received|return code = -9\b|died with <Signals\.SIGKILL|"
-            r"terminated with signal SIGKILL|returned non-zero exit status (?:137|-9)\b|[Ee]xit(?:ed)?(?: with)?(?: exit)? code:? (?:137|-9)\b"
+            r"terminated with signal SIGKILL|returned non-zero exit status (?:137|-9)\b|[Ee]xit(?:ed)?(?: with)?(?: exit)? [Cc]ode: {0,6}(?:137|-9)\b|[Ee]xit(?:ed)?(?: with)?(?: exit)? code (?:137|-9)\b"
         ),
         weight=65,
         advice=_KILL,
@@ -139,7 +148,7 @@ FAULTS = (
         id="sigterm",
         cause="sigterm",
         role=Role.SYMPTOM,
-        needles=("erminated", "return code", "SIGTERM", "exit status", "xit code"),
+        needles=("erminated", "return code", "SIGTERM", "exit status", "xit code", "xit Code"),
         pattern=re.compile(
             _SHELL + r"[Tt]erminated(?:$| {2,})|^srun: error: .*: task[s ]+[\d,\[\]-]+: Terminated|"
             r"return code = -15\b|died with <Signals\.SIGTERM|terminated with signal SIGTERM|returned non-zero exit status (?:143|-15)\b|"
@@ -211,26 +220,37 @@ FAULTS = (
             "CalledProcessError",
             "ProcessRaisedException",
             "ProcessExitedException",
-            "xit",
-            " Error ",
-            "FAILED",
+            "finished: FAILED",
             "' failed",
+            " Error ",
         ),
         pattern=re.compile(
             r"\bChildFailedError\b|failed \(exitcode: [1-9-]|exits with return code = [1-9-]|^(?:[\w.]+\.)?(?:CalledProcessError|Process(?:Raised|Exited)Exception)\b|"
-            r"(?:^|\s)(?:job )?(?:exited|failed|finished)? ?(?:with )?(?:exit (?:code|status)|code)[ :=]{1,3}(?!(?:0|130|143)\b)\d{1,3}\.?$|^exit [1-9]\d{0,2}$|"
             r"^make: \*\*\* .* Error \d|Job '[\w-]{1,80}' failed$|finished: FAILED\b"
         ),
+        any_level=True,
         advice="Nothing says why: read the log from its end upwards.",
         source="torchrun, DeepSpeed, subprocess, Ray jobs, NeMo-Run",
         yes=(
             "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
             "failed (exitcode: 1) local_rank: 3 (pid: 41235) of binary: /opt/venv/bin/python",
-            "job exited with code 1",
-            "exit 1",
+            "make: *** [Makefile:12: all] Error 2",
         ),
+        no=("3 trials failed",),
+    ),
+    Fault(
+        id="script-says-failed",
+        cause="unknown",
+        role=Role.CONFIRMATION,
+        needles=("xit", "with code"),
+        pattern=re.compile(
+            r"(?:^|\s)(?:job )?(?:exited|failed|finished)? ?(?:with )?(?:exit (?:code|status)|code)[ :=]{1,3}(?!(?:0|130|143)\b)\d{1,3}\.?$|^exit [1-9]\d{0,2}$"
+        ),
+        scope=Scope.LINE,
+        advice="Nothing says why: read the log from its end upwards.",
+        source="job scripts",
+        yes=("job exited with code 1", "exit 1", "Evaluation not started. exit code: 1"),
         no=("exit code: 0", "exit 0", "job exit 0"),
-        any_level=True,
     ),
     Fault(
         id="stopped-by-launcher",

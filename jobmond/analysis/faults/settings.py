@@ -20,11 +20,16 @@ FAULTS = (
             "Invalid value for",
             "unexpected argument",
             "rror loading config file",
+            "arsing error",
+            "Unrecognized option",
+            "Missing ",
+            "Could not consume arg",
+            "received no value",
         ),
         pattern=re.compile(
             r"^[\w./-]+(?: [\w-]+)?: error: (?:unrecognized arguments|argument |the following arguments are required|ambiguous option|invalid choice|one of the arguments|unexpected argument)|"
             r"Some keys are not used by the HfArgumentParser|^(?:Error: |Usage Error: )?(?:No such option|Invalid value for|Missing option|Got unexpected extra argument)|"
-            r"^ValueError: Some specified arguments are not used|^[Ee]rror: unexpected argument |^Unexpected error: Error loading config file "
+            r"^ValueError: Some specified arguments are not used|^[Ee]rror: unexpected argument |^Unexpected error: Error loading config file |^[╭┌]─+ Parsing error ─|^│ ?(?:Unrecognized options?|No such option|Missing option|Missing argument|Invalid value)\b|^ERROR: (?:Could not consume arg|The function received no value)"
         ),
         advice=_ADVICE,
         source="argparse, click, transformers",
@@ -107,9 +112,13 @@ FAULTS = (
         needles=(
             "must be divisible by",
             "not divisible by",
+            "must be a multiple of",
+            "total desired GPUs",
             "train_batch_size is not equal",
             "batch related parameters",
             "Invalid account",
+            "Unable to create step",
+            "More processors requested",
             "invalid partition",
             "Invalid partition",
             "nvalid qos",
@@ -129,8 +138,8 @@ FAULTS = (
             "is not a valid",
         ),
         pattern=re.compile(
-            r"^(?:AssertionError|ValueError|RuntimeError)\b.*(?:must be divisible by|(?:is )?not divisible by|train_batch_size is not equal|Check batch related parameters)|"
-            r"^(?:sbatch|srun|salloc): error: .*(?:[Ii]nvalid (?:account|partition|qos|generic resource|--|feature|job array)|[Ii]nvalid wckey)|"
+            r"^(?:AssertionError|ValueError|RuntimeError)\b.*(?:must be divisible by|(?:is )?not divisible by|must be a multiple of|is less than total desired GPUs|train_batch_size is not equal|Check batch related parameters)|"
+            r"^(?:sbatch|srun|salloc): error: .*(?:Unable to create step for job|More processors requested than permitted|[Ii]nvalid (?:account|partition|qos|generic resource|--|feature|job array)|[Ii]nvalid wckey)|"
             r"^(?:[\w.]+Error): .*(?:[Uu]nknown quantization|quantization=\S+ not recognized|Model architectures \[.*\] (?:are not supported|failed)|does not recognize this architecture|FlashAttention2 has been toggled on, but)|"
             r"^(?:[\w.]+\.)?DeepSpeedConfigError\b|^TypeError: (?:\w*(?:Config|Args|Arguments|Options)\w*)\.__init__\(\) got an unexpected keyword argument"
         ),

@@ -18,7 +18,37 @@ from jobmond.analysis.faults.fault import Role, Scope
 
 # The classes of the interface, and `none` for what is no failure.
 CLASSES = frozenset(
-    ["python-exception", "cuda-oom", "cuda-error", "host-oom", "nccl-timeout", "nan-loss", "grad-explosion", "sigterm", "sigkill", "segfault", "walltime", "node-failure", "preempted", "disk-full", "quota", "import-error", "missing-file", "permission", "auth", "network", "engine-dead", "ray-died", "judge", "sandbox", "config-error", "container", "unschedulable", "unknown", "none"]
+    [
+        "python-exception",
+        "cuda-oom",
+        "cuda-error",
+        "host-oom",
+        "nccl-timeout",
+        "nan-loss",
+        "grad-explosion",
+        "sigterm",
+        "sigkill",
+        "segfault",
+        "walltime",
+        "node-failure",
+        "preempted",
+        "disk-full",
+        "quota",
+        "import-error",
+        "missing-file",
+        "permission",
+        "auth",
+        "network",
+        "engine-dead",
+        "ray-died",
+        "judge",
+        "sandbox",
+        "config-error",
+        "container",
+        "unschedulable",
+        "unknown",
+        "none",
+    ]
 )
 YES = [(fault.id, text) for fault in FAULTS for text in fault.yes]
 NO = [(fault.id, text) for fault in FAULTS for text in fault.no]
