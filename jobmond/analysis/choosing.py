@@ -53,8 +53,15 @@ _GOOD = re.compile(
     r"|run is already COMPLETE|`Trainer\.fit` stopped: `max_",
     re.IGNORECASE,
 )
+# The training bar at its end: what is stopped after it was stopped because all is done.
+_BAR_DONE = re.compile(
+    rb"Training (?:Progress|Batches Processed|Step Progress)[^|\r\n]{0,20}100%"
+    rb"\|[^|\r\n]{0,200}\| (\d+)/\1 "
+)
 _DIVERGED = frozenset({"nan-loss", "grad-explosion"})
-_SHUTDOWN = frozenset({"sigterm", "sigterm-agent", "slurm-cancelled", "interrupted", "sigkill"})
+_SHUTDOWN = frozenset(
+    {"sigterm", "sigterm-agent", "slurm-cancelled", "interrupted", "sigkill", "ray-died"}
+)
 # Services hiccup: a record of one is a failure only where something ends after it.
 _HICCUPS = frozenset({"network", "auth", "judge", "sandbox"})
 # Ranks that wait say these; the one that made them wait may have said something long before.
@@ -118,6 +125,7 @@ class _Case:
         self._failed = word.failed
         events = [event for event in evidence.events if event.place >= evidence.born]
         self._good = None if word.failed else _good_end(evidence)
+        self._bar = None if word.failed else _bar_end(evidence)
         if self._good is not None and any(
             event.fault.role is Role.CONFIRMATION and event.place > self._good for event in events
         ):
@@ -156,6 +164,8 @@ class _Case:
             or event.fault.role in (Role.CONSEQUENCE, Role.CONFIRMATION)
             or event.text.startswith("a traceback that the log does not finish")
         ):
+            return False
+        if self._bar is not None and event.place > self._bar and event.fault.id in _SHUTDOWN:
             return False
         if event.logged and event.fault.cause in _HICCUPS and not self._proved(event):
             return False
@@ -217,6 +227,13 @@ def _good_end(evidence: Evidence) -> int | None:
                 best = at
         at += len(raw)
     return best
+
+
+def _bar_end(evidence: Evidence) -> int | None:
+    """The byte at which the training bar was painted full."""
+    start = evidence.size_bytes - len(evidence.tail)
+    found = next(_BAR_DONE.finditer(evidence.tail), None)
+    return start + found.start() if found else None
 
 
 def _last_words(event: Event, evidence: Evidence) -> bool:

@@ -16,8 +16,7 @@ _NAN_RAW = re.compile(rb"(?i:nan)(?![a-z])(?! iter)")
 _NAN = re.compile(
     r"(?<![\w/])(?P<key>(?:\w{1,30}/){0,3}"
     r"(?:train_)?(?:policy_|pg_|lm |actor_|value_|kl_|vf_|ppo_|total_|ce_)?"
-    r"(?:[Ll]oss|LOSS|raw_grad_norm|grad_norm|gradient_norm|[Gg]rad\.? [Nn]orm|gnorm"
-    r"|entropy_loss|[Ee]ntropy))"
+    r"(?:[Ll]oss|LOSS|raw_grad_norm|grad_norm|gradient_norm|[Gg]rad\.? [Nn]orm|gnorm))"
     r"['\"]?\s?[:=|]?\s{0,4}'?(?:np\.float\d{1,3}\(|tensor\()?(?:nan|NaN|NAN|-nan)\b"
 )
 _HELD_OUT = ("val", "eval", "validation", "valid", "test", "dev")  # not what is trained on

@@ -4,6 +4,7 @@
 are right they are joined by `|`. `null` among them says that no diagnosis is right as well.
 """
 
+# fmt: off  (a log stays on the line of its case)
 from dataclasses import dataclass
 
 
@@ -1251,5 +1252,12 @@ SECOND = (
     Case("slurm-mem-limit", "host-oom", "exceeded memory limit", STEPS + "slurmstepd: error: Job 71 exceeded memory limit (512000M > 500000M), being killed\nslurmstepd: error: *** JOB 71 ON n1 CANCELLED AT 2026-03-01T10:00:00 ***\n"),
     Case("std-bad-alloc", "host-oom|unknown", "bad_alloc", STEPS + "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n./go.sh: line 9: 771 Aborted                 (core dumped) ./tokenize\n"),
     Case("abort", "unknown|segfault", "Aborted|terminate called", STEPS + "terminate called after throwing an instance of 'std::runtime_error'\n  what():  queue broke\n./go.sh: line 9: 771 Aborted                 (core dumped) ./serve\n"),
+    Case("ray-teardown", None, None, STEPS + "\r(TaskRunner pid=7) Training Progress: 100%|##########| 80/80 [2:04:10<00:00, 93.00s/it]\n(WorkerDict pid=9) *** SIGTERM received at time=1768608489 on cpu 17 ***\n(raylet) A worker died or was killed while executing a task by an unexpected system error.\n"),
+    Case("entropy-not-computed", None, None, "".join(f"step:{i} - actor/pg_loss:0.0{i} - actor/entropy:nan - actor/grad_norm:0.3{i}\n" for i in range(10, 30))),
+    Case("sigterm-ray-midway", "sigterm", "SIGTERM received", STEPS + "\r(TaskRunner pid=7) Training Progress:  12%|#         | 10/80 [2:04:10<00:00, 93.00s/it]\n(WorkerDict pid=9) *** SIGTERM received at time=1768608489 on cpu 17 ***\n"),
+    Case("oom-killed-line", "host-oom", "OOM Killed.", STEPS + "OOM Killed.\n"),
+    Case("nan-placeholder", None, None, "2026-03-01 10:00:00 | INFO | step 0/900 | loss nan | grad_norm nan\n" + STEPS),
+    Case("compile-fallback", None, None, STEPS + "[2026-03-01 10:00:00,1] torch._dynamo.convert_frame: [WARNING] WON'T CONVERT forward due to: \n" + trace("torch._dynamo.exc.BackendCompilerFailed: inductor raised") + MORE_STEPS),
+    Case("pip-noise", None, None, "ERROR: pip's dependency resolver does not currently take into account all the packages that are installed. This behaviour is the source of the following dependency conflicts.\nfatal: not a git repository (or any of the parent directories): .git\n" + STEPS),
 )
-CASES = (*GPU, *MEMORY, *COLLECTIVES, *ENGINES, *RAY, *NATIVE, *FILES, *SETTINGS, *IMPORTS, *ACCESS, *NETWORK, *CONTAINER, *SCHEDULER, *TRAINING, *AGENTS, *PYTHON, *SECOND)  # fmt: skip
+CASES = (*GPU, *MEMORY, *COLLECTIVES, *ENGINES, *RAY, *NATIVE, *FILES, *SETTINGS, *IMPORTS, *ACCESS, *NETWORK, *CONTAINER, *SCHEDULER, *TRAINING, *AGENTS, *PYTHON, *SECOND)
