@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jobmond.analysis.diagnoser import Diagnoser, Evidence
 from jobmond.analysis.loglines import Line, clipped, lines
 from jobmond.analysis.tracebacks import Traceback, tracebacks
 
@@ -36,7 +37,8 @@ class Scan:
     `last_lines` are its last lines, oldest first, safe to show. `traceback` is the first that
     can be a cause; `marks` are lines in which somebody else says how the job was ended (kernel,
     shell, scheduler), in order. `proves_failure` and `proves_end` hold the words that prove it
-    to somebody who has no exit code, else None; never both.
+    to somebody who has no exit code, else None; never both. `evidence` is what the fault catalogue
+    makes of the window.
     """
 
     offset: int | None
@@ -46,6 +48,7 @@ class Scan:
     marks: tuple[Quote, ...] = ()
     proves_failure: str | None = None
     proves_end: str | None = None
+    evidence: Evidence | None = None
 
     @property
     def last_line(self) -> str | None:
@@ -147,7 +150,14 @@ def tail_evidence(tail: bytes, *, at_start: bool, offset: int | None = None) -> 
         marks=window.marks(),
         proves_failure=failed,
         proves_end=None if failed else _good_end(read),
+        evidence=_evidence(tail, start),
     )
+
+
+def _evidence(tail: bytes, start: int | None) -> Evidence:
+    diagnoser = Diagnoser()
+    diagnoser.feed(tail, offset=1 if start is None else start)
+    return diagnoser.evidence()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from jobmond import __version__
 from jobmond.analysis.diagnose import diagnose
+from jobmond.analysis.faults.catalogue import advice
 from jobmond.analysis.logscan import Scan
 from jobmond.analysis.mask import mask
 from jobmond.analysis.visible import visible
@@ -23,16 +24,6 @@ _NAME_CHARS = 160  # of a file name without its suffix; file systems allow 255 b
 _PART_CHARS = 60
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+|\.{2,}")
 
-_NEXT = {
-    "python-exception": "Read the traceback from its last line upwards; fix, then submit again.",
-    "host-oom": "Ask for more memory, or use less of it per node (workers, batch, offloading).",
-    "walltime": "Ask for more time, or resume from the last checkpoint with a chained job.",
-    "node-failure": "Submit again; if the same node fails twice, exclude it and tell the site.",
-    "preempted": "Submit again, or wait where the job requeues by itself.",
-    "sigkill": "Find out who sent SIGKILL: the kernel for lack of memory, a person, a launcher.",
-    "sigterm": "Find out who sent SIGTERM: a person, the scheduler, a launcher after a peer.",
-    "segfault": "Look for a core dump and the native library at the top of its stack.",
-}
 _NEXT_UNKNOWN = "Nothing proves a cause: read the whole log, from its end upwards."
 
 
@@ -50,7 +41,11 @@ def entry(
     `looked` then says where it was looked for. The same values give the same text.
     """
     diagnosis = job.diagnosis or diagnose(
-        scan, state=job.state, exit_code=job.facts.exit_code, signal=job.facts.signal
+        scan,
+        state=job.state,
+        exit_code=job.facts.exit_code,
+        signal=job.facts.signal,
+        reason=job.facts.reason,
     )
     parts = [
         "---",
@@ -126,6 +121,8 @@ def _front_matter(
         "cause": diagnosis.cause,
         "line": diagnosis.line,
         "offset": diagnosis.offset,
+        "fingerprint": diagnosis.fingerprint,
+        "victims": diagnosis.victims,
         "run": job.run,
         "life": job.life,
     }
@@ -139,6 +136,7 @@ def _what(job: Job, diagnosis: Diagnosis, now: datetime) -> Iterable[str]:
         exited += f", signal {facts.signal}"
     rows = (
         ("Cause", f"**{diagnosis.cause}**: {_code(diagnosis.summary)}"),
+        ("Victims", _victims(diagnosis)),
         ("State", f"{job.state.value} ({_code(job.native)})"),
         ("Exit code", exited),
         ("Reason", _code(facts.reason) if facts.reason else "none given"),
@@ -160,6 +158,12 @@ def _what(job: Job, diagnosis: Diagnosis, now: datetime) -> Iterable[str]:
         *(f"- {title}: {text}" for title, text in rows if text),
         "",
     ]
+
+
+def _victims(diagnosis: Diagnosis) -> str:
+    if not diagnosis.victims:
+        return ""
+    return f"{diagnosis.victims} other processes went down because of it"
 
 
 def _parts(job: Job) -> str:
@@ -204,11 +208,16 @@ def _place(line: int | None, offset: int | None) -> str:
 
 
 def _next(job: Job, diagnosis: Diagnosis) -> Iterable[str]:
-    yield f"- {_NEXT.get(diagnosis.cause, _NEXT_UNKNOWN)}"
+    yield f"- {_NEXT_UNKNOWN if diagnosis.cause == 'unknown' else _advice(diagnosis)}"
     if job.successor:
         yield f"- Continued by {_code(job.successor)}."
     if job.state in (State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAIL, State.LOST):
         yield f"- The log: {_code(f'jobmonctl logs {shlex.quote(job.ref)} -n 500')}"
+
+
+def _advice(diagnosis: Diagnosis) -> str:
+    fault_id, _, _ = (diagnosis.fingerprint or "").partition(":")
+    return advice(fault_id, diagnosis.cause)
 
 
 def _json(value: object) -> str:

@@ -47,7 +47,14 @@ def autopsy(
     if not ended_now and not due:
         return Autopsy(job)
     scan = scanned(reading)
-    found = diagnose(scan, state=job.state, exit_code=job.facts.exit_code, signal=job.facts.signal)
+    facts = job.facts
+    found = diagnose(
+        scan,
+        state=job.state,
+        exit_code=facts.exit_code,
+        signal=facts.signal,
+        reason=facts.reason,
+    )
     tries = 0 if ended_now else job.post_mortem_tries + 1
     known = None if ended_now else job.diagnosis
     if scan is not None and scan.size_bytes:

@@ -105,6 +105,8 @@ def test_the_front_matter_is_for_machines() -> None:
         "cause": "python-exception",
         "line": 5,
         "offset": 7,
+        "fingerprint": "python-exception:ValueError:t.py/<module>:35bb93f2",
+        "victims": None,
         "run": "sft__a",
         "life": 2,
     }

@@ -1,0 +1,297 @@
+"""Reads a log for failures, in whole or in windows, whatever the size of the reads."""
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from jobmond.analysis.blocks import BlockReader
+from jobmond.analysis.faults.catalogue import triggered
+from jobmond.analysis.faults.fault import Role
+from jobmond.analysis.ledger import Event, Ledger
+from jobmond.analysis.noting import (
+    LINE_CHARS,
+    NAN,
+    SPIKE,
+    Look,
+    block_event,
+    count_stopped,
+    event,
+    line_event,
+    victims,
+)
+from jobmond.analysis.pieces import Cutter, Hits, Piece
+from jobmond.analysis.pulse import SURVIVED, Gradients, Marks, finite, nan_key
+from jobmond.analysis.saying import Saying, saying
+from jobmond.analysis.visible import readable
+
+# Where a file was joined to another in this log.
+_SECTION = re.compile(
+    r"^(?:==> .{1,200} <==|={3,} ?\S{1,120}\.(?:log|out|err|txt) ?={3,}"
+    r"|-{3,} ?\S{1,120}\.(?:log|out|err|txt) ?-{3,})$"
+)
+_DIGITS = bytes.maketrans(b"123456789", b"0" * 9)
+_DULL = 20_000  # templates of lines that say nothing
+_LEAD_BYTES = 4_096
+_TAIL_BYTES = 65_536
+_BIRTH = re.compile(rb"[^\d\x00-\x1f]{12,80}")
+_WAITED_FOR = frozenset({Role.ROOT, Role.SYMPTOM, Role.VERDICT, Role.CONFIRMATION})
+_ENDS = frozenset({Role.VERDICT, Role.CONFIRMATION})
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that a log says about failures, before anybody else is asked.
+
+    `marks` counts the steps that had advanced when it ended, as far as somebody waited for them.
+    `born` is the byte at which the last life in it begins. `tail` holds its last bytes. `gaps`
+    counts the stretches that were not read.
+    """
+
+    events: tuple[Event, ...]
+    marks: int
+    sections: int
+    born: int
+    benign: int
+    victims: int | None
+    tail: bytes
+    size_bytes: int
+    gaps: int = 0
+
+
+class Diagnoser:
+    """Takes a log's bytes in order; `evidence` may be asked once, at the end.
+
+    `feed` without `offset` goes on where the last bytes ended. An offset beyond that is a gap:
+    what was open ends, the rest of a line that the window cuts is left out, and line numbers are
+    unknown unless `line` gives the number of the first line of `data`, which then begins a line.
+    What overlaps is skipped.
+    """
+
+    def __init__(self) -> None:
+        self._cutter = Cutter(self._block)
+        self._blocks = BlockReader()
+        self._marks = Marks()
+        self._gradients = Gradients()
+        self._ledger = Ledger()
+        self._line: int | None = 1
+        self._line_offset = 0
+        self._next = 0  # byte after the last that was fed
+        self._lead = b""
+        self._tail: deque[bytes] = deque()
+        self._tail_bytes = 0
+        self._waiting = 0  # marks that the newest event waits for
+        self._nan: re.Pattern[bytes] | None = None  # what would show that it is over
+        self._section = 0
+        self._gaps = 0
+        self._dull: set[bytes] = set()
+        self._birth: bytes | None = None  # how a life of this log begins
+        self._ended: int | None = None
+        self._born = 0
+
+    def feed(self, data: bytes, *, offset: int | None = None, line: int | None = None) -> None:
+        """More bytes. Any bytes are accepted."""
+        if offset is not None and offset < self._next:
+            data = data[self._next - offset :]
+        elif offset is not None and offset > self._next:
+            data = self._gap(data, offset, line)
+        self._cutter.feed(data)
+        self._next += len(data)
+
+    def evidence(self) -> Evidence:
+        """What was found. The log ends here."""
+        self._finish()
+        events = self._ledger.events()
+        diverged = any(each.fault is NAN for each in events)
+        if diverged or self._gradients.lasting() is None:
+            events = [each for each in events if each.fault is not SPIKE]
+        return Evidence(
+            events=tuple(events),
+            marks=self._marks.count,
+            sections=self._section,
+            born=self._born,
+            benign=self._ledger.benign,
+            victims=victims(self._ledger),
+            tail=b"".join(self._tail)[-_TAIL_BYTES:],
+            size_bytes=self._next,
+            gaps=self._gaps,
+        )
+
+    def _finish(self) -> None:
+        self._cutter.close()
+        self._blocks.close()
+        self._take_blocks()
+
+    def _gap(self, data: bytes, offset: int, line: int | None) -> bytes:
+        self._finish()
+        start = 0
+        if line is None:
+            start = data.find(b"\n") + 1 or len(data)
+        self._gaps += 1
+        self._cutter = Cutter(self._block, offset + start)
+        self._line, self._line_offset = line, offset + start
+        self._lead = b""
+        self._tail.clear()
+        self._tail_bytes = 0
+        self._next = offset + start
+        return data[start:]
+
+    def _block(self, body: bytes, base: int) -> None:
+        """Reads one run of whole pieces."""
+        self._spikes(body, base)
+        hits, at, size, newline = Hits(body), 0, len(body), -1
+        while at < size:
+            if not self._blocks.open:
+                hit = hits.after(at)
+                if hit >= size:
+                    break
+                start = max(body.rfind(b"\n", at, hit) + 1, at)
+                start = max(body.rfind(b"\r", start, hit) + 1, start)
+                self._skip(body, at, start, base)
+                at = start
+            if newline < at:
+                newline = body.find(b"\n", at)
+                newline = size if newline < 0 else newline
+            end = body.find(b"\r", at, newline)
+            end = newline if end < 0 else end
+            self._piece(body, at, end, base)
+            self._skip(body, end, min(end + 1, size), base)
+            at = end + 1
+        self._skip(body, at, size, base)
+        self._lives(body, base)
+        self._lead = (self._lead + body)[-_LEAD_BYTES:]
+        self._remember(body[-_TAIL_BYTES:])
+
+    def _remember(self, part: bytes) -> None:
+        self._tail.append(part)
+        self._tail_bytes += len(part)
+        while self._tail_bytes - len(self._tail[0]) >= _TAIL_BYTES:
+            self._tail_bytes -= len(self._tail.popleft())
+
+    def _skip(self, body: bytes, start: int, end: int, base: int) -> None:
+        """Passes over bytes that hold nothing; counts their lines and signs of life."""
+        if start >= end:
+            return
+        if end - start > 1:
+            self._alive(body, start, end)
+        newlines = body.count(b"\n", start, end)
+        if newlines:
+            if self._line is not None:
+                self._line += newlines
+            self._line_offset = base + body.rfind(b"\n", start, end) + 1
+
+    def _alive(self, body: bytes, start: int, end: int) -> None:
+        if self._marks.count < self._waiting:
+            self._marks.scan(body, start, end, until=self._waiting)
+        if self._nan and self._nan.search(body, start, end):
+            self._ledger.forget(NAN.id)
+            self._nan = None
+
+    def _lives(self, body: bytes, base: int) -> None:
+        """A line like the log's first, after something ended: the log goes on with a new life."""
+        if self._birth is None and base == 0:
+            line = body.split(b"\n", 1)[0]
+            first = None if triggered(readable(line)) else _BIRTH.search(line)
+            self._birth = first[0] if first else b""
+        if self._birth and self._ended is not None:
+            found = body.rfind(self._birth)
+            if found >= 0 and base + found > self._ended:
+                self._born = base + body.rfind(b"\n", 0, found) + 1
+
+    def _piece(self, body: bytes, at: int, end: int, base: int) -> None:
+        raw = body[at:end]
+        inside = self._blocks.open
+        template = b"" if inside else raw.translate(_DIGITS)
+        if not inside and (template in self._dull or not raw.strip(b"\0 \t")):
+            self._alive(body, at, end)
+            return
+        said = saying(raw)
+        piece = Piece(raw, self._line, base + at, self._line_offset)
+        self._section += _SECTION.match(said.text) is not None
+        look = Look(said)
+        begins = self._blocks.begins(said)
+        if begins or inside:
+            lead = self._before(body, at, said.source) if begins else None
+            self._blocks.marks = self._marks.count
+            if begins:
+                self._waiting = self._marks.count + SURVIVED
+            taken = self._blocks.take(piece, said, lead, look.speaks)
+            self._take_blocks()
+            if taken:
+                return
+        self._alive(body, at, end)
+        if begins or said.quoted or (inside and not look.hit()):
+            return
+        self._note(piece, said, look)
+        if not inside and look.dull(raw):
+            if len(self._dull) >= _DULL:
+                self._dull.clear()
+            self._dull.add(template)
+
+    def _before(self, body: bytes, at: int, source: str) -> Saying | None:
+        """What the same speaker said just before."""
+        text = body[max(0, at - _LEAD_BYTES) : at]
+        if len(text) < _LEAD_BYTES:
+            text = (self._lead + text)[-_LEAD_BYTES:]
+        looked, end = 0, len(text)
+        while end > 0 and looked < 3:
+            start = max(text.rfind(b"\n", 0, end), text.rfind(b"\r", 0, end)) + 1
+            part, end = text[start:end], start - 1
+            if not part.strip():
+                continue
+            looked += 1
+            said = saying(part)
+            if said.source == source and not said.glued:
+                return said
+        return None
+
+    def _note(self, piece: Piece, said: Saying, look: Look) -> None:
+        text = said.text[:LINE_CHARS]
+        fault = look.fault()
+        count_stopped(text, self._ledger)
+        painted = said if not said.glued else replace(said, text=readable(piece.raw).strip())
+        key = nan_key(painted.text[:LINE_CHARS])
+        if key is not None:
+            self._nan = finite(key)
+            self._add(event(piece, painted, NAN, key))
+            return
+        found = line_event(piece, said, fault)
+        if found is not None:
+            self._add(found)
+
+    def _take_blocks(self) -> None:
+        for block in self._blocks.closed():
+            self._add(block_event(block), block.marks)
+
+    def _add(self, found: Event, marks: int | None = None) -> None:
+        count = self._marks.count if marks is None else marks
+        self._ledger.add(replace(found, marks=count, section=self._section))
+        if found.fault.role in _WAITED_FOR and found.key is None:
+            self._waiting = self._marks.count + SURVIVED
+        if found.fault.role in _ENDS and self._ended is None:
+            self._ended = found.place
+
+    def _spikes(self, body: bytes, base: int) -> None:
+        before = self._gradients.spike
+        self._gradients.scan(body, base)
+        spike = self._gradients.spike
+        if spike is None or spike is before:
+            return
+        at = spike.offset - base
+        line_start = body.rfind(b"\n", 0, at) + 1
+        start = max(body.rfind(b"\r", line_start, at) + 1, line_start)
+        piece = Piece(
+            raw=body[start : start + LINE_CHARS].split(b"\n", 1)[0].split(b"\r", 1)[0],
+            line=None if self._line is None else self._line + body.count(b"\n", 0, at),
+            offset=base + start,
+            line_offset=base + line_start if line_start else self._line_offset,
+        )
+        self._add(event(piece, saying(piece.raw), SPIKE, "grad_norm"))
+
+
+def diagnose_chunks(chunks: Iterable[bytes]) -> Evidence:
+    """The evidence of a whole log that comes in reads of any size; memory stays flat."""
+    diagnoser = Diagnoser()
+    for chunk in chunks:
+        diagnoser.feed(chunk)
+    return diagnoser.evidence()
