@@ -10,7 +10,8 @@ from typing import IO, Any
 
 import click
 
-from jobmond.analysis.diagnose import diagnose
+from jobmond.analysis.choosing import choose
+from jobmond.analysis.diagnoser import Diagnoser
 from jobmond.analysis.judge import LATCHED
 from jobmond.analysis.logscan import Scan, tail_evidence
 from jobmond.analysis.logstate import LogState
@@ -18,10 +19,10 @@ from jobmond.analysis.reading import Candidate, LogReader
 from jobmond.analysis.replay import Replay, standing
 from jobmond.cli.session import Session, show_json, surface
 from jobmond.cli.session import show as show_lines
-from jobmond.cli.sieve import TAIL_BYTES, Sieve, Sums
+from jobmond.cli.sieve import TAIL_BYTES, Sieve, Sums, chunks, is_file
 from jobmond.errors import ConfigError
 from jobmond.model.outcome import Diagnosis
-from jobmond.model.state import Bucket, State
+from jobmond.model.state import Bucket
 from jobmond.registry import parsers, rules
 from jobmond.reports.choose import nearest
 from jobmond.reports.inspection import Inspection, document, text
@@ -87,17 +88,32 @@ def _inspected(paths: Sequence[str], wish: _Wish) -> Inspection:
         [parsers[name]() for name in names], judge=replay.judge, keep_all=wish.all_series
     )
     sieve = Sieve(shutil.which("grep"))
-    total = Sums()
+    total, diagnoser = Sums(), Diagnoser()
     for place, path in enumerate(paths):
         if place:
             reader.finish()
             reader.another()
+        diagnoser = Diagnoser()  # a diagnosis speaks of the last life
         with _opened(path) as source:
-            sums = sieve.read(source, reader, wish.at, file=path != "-")
+            if path != "-" and is_file(source):
+                sums = sieve.read(source, reader, wish.at, file=True)
+                source.seek(0)
+                for chunk in chunks(source, wish.at):
+                    diagnoser.feed(chunk)
+            else:
+                sums = sieve.read(source, reader, wish.at, also=diagnoser.feed)
         total = Sums(total.size_bytes + sums.size_bytes, total.lines + sums.lines, sums.tail)
     whole = len(paths) == 1 and total.size_bytes <= TAIL_BYTES
     scan = tail_evidence(total.tail, at_start=whole)
-    return _conclusion(reader.finish(), wish, path=paths[-1], total=total, replay=replay, scan=scan)
+    return _conclusion(
+        reader.finish(),
+        wish,
+        path=paths[-1],
+        total=total,
+        replay=replay,
+        scan=scan,
+        diagnosis=choose(diagnoser.evidence()),
+    )
 
 
 def _conclusion(
@@ -108,6 +124,7 @@ def _conclusion(
     total: Sums,
     replay: Replay,
     scan: Scan,
+    diagnosis: Diagnosis | None,
 ) -> Inspection:
     state = found.state if found is not None else LogState(own_steps=True)
     return Inspection(
@@ -116,27 +133,26 @@ def _conclusion(
         bucket=wish.bucket or state.bucket,
         size_bytes=total.size_bytes,
         lines=total.lines,
-        phase=_phase(state, scan),
+        phase=_phase(state, scan, diagnosis),
         state=state,
         signals=standing(
             replay.firings, life=state.life, newest=state.record_step, latched=LATCHED
         ),
         firings=replay.firings if wish.replayed else None,
-        diagnosis=_diagnosis(state, scan),
+        diagnosis=diagnosis,
         all_series=wish.all_series,
     )
 
 
-def _phase(state: LogState, scan: Scan) -> str:
+# Results that cannot be used of runs that came to their end.
+_DIVERGED = frozenset({"nan-loss", "grad-explosion"})
+
+
+def _phase(state: LogState, scan: Scan, diagnosis: Diagnosis | None) -> str:
     if state.phase == "done" or scan.proves_end:
         return "done"
-    return "failed" if scan.proves_failure else state.phase
-
-
-def _diagnosis(state: LogState, scan: Scan) -> Diagnosis | None:
-    if state.phase == "done" or not scan.proves_failure:
-        return None
-    return diagnose(scan, state=State.FAILED)
+    broken = diagnosis is not None and diagnosis.cause not in _DIVERGED
+    return "failed" if scan.proves_failure or broken else state.phase
 
 
 @contextmanager

@@ -38,16 +38,25 @@ class Sieve:
         self._grep = grep
 
     def read(
-        self, source: IO[bytes], reader: LogReader, limit: int | None = None, *, file: bool = False
+        self,
+        source: IO[bytes],
+        reader: LogReader,
+        limit: int | None = None,
+        *,
+        file: bool = False,
+        also: Callable[[bytes], None] | None = None,
     ) -> Sums:
-        """Feed the whole stream (or its first `limit` bytes) into `reader`.
+        """Feed the whole stream (or its first `limit` bytes) into `reader`, and every byte of
+        what is read here into `also`.
 
         With `file`, `source` is an unbuffered file opened at its beginning; once the dialect is
         known, grep reads the rest of it by itself.
         """
         sums = Sums()
         carry = b""
-        for chunk in _chunks(source, limit):
+        for chunk in chunks(source, limit):
+            if also is not None:
+                also(chunk)
             sums.size_bytes += len(chunk)
             sums.lines += chunk.count(b"\n")
             sums.tail = (sums.tail + chunk[-TAIL_BYTES:])[-TAIL_BYTES:]
@@ -61,7 +70,7 @@ class Sieve:
         """Let grep read what is left of a file of which `reader` has read whole lines, and go on
         where it stopped; whether it was asked at all.
         """
-        found = os.fstat(source.fileno()) if _is_file(source) else None
+        found = os.fstat(source.fileno()) if is_file(source) else None
         if self._grep is None or found is None or found.st_size - sums.size_bytes < _SMALL_BYTES:
             return False
         tail = os.pread(source.fileno(), TAIL_BYTES, found.st_size - TAIL_BYTES)
@@ -77,7 +86,7 @@ class Sieve:
             before = max(0, at - TAIL_BYTES)
             sums.size_bytes, sums.tail = at, os.pread(source.fileno(), at - before, before)
             return True
-        sums.lines += sum(chunk.count(b"\n") for chunk in _chunks(source, found.st_size - at))
+        sums.lines += sum(chunk.count(b"\n") for chunk in chunks(source, found.st_size - at))
         sums.size_bytes, sums.tail = found.st_size, tail
         reader.cutter = Cutter(stop)
         reader.feed(tail[stop - found.st_size :] if stop < found.st_size else b"")
@@ -178,7 +187,8 @@ def _segments(offset: int, line: bytes) -> Iterator[Segment]:
         offset += len(piece) + 1
 
 
-def _chunks(source: IO[bytes], limit: int | None) -> Iterator[bytes]:
+def chunks(source: IO[bytes], limit: int | None) -> Iterator[bytes]:
+    """The stream, or its first `limit` bytes, in blocks that grow."""
     left, size = limit, _FIRST_BYTES
     while left is None or left > 0:
         chunk = source.read(size if left is None else min(size, left))
@@ -189,7 +199,8 @@ def _chunks(source: IO[bytes], limit: int | None) -> Iterator[bytes]:
         yield chunk
 
 
-def _is_file(source: IO[bytes]) -> bool:
+def is_file(source: IO[bytes]) -> bool:
+    """Whether it is a regular file, and can be read again."""
     try:
         return stat.S_ISREG(os.fstat(source.fileno()).st_mode)
     except OSError:
