@@ -263,7 +263,9 @@ class BlockReader:
             walk.closed = False
             walk.saw(frame[1], frame[2] or "?")
         elif _EXCEPTION.match(text[:400]) and walk.frames:
-            walk.thrown.append(Thrown(text[:_LINE_CHARS], piece.line, [], walk.frame[0] or walk.frame[1]))
+            walk.thrown.append(
+                Thrown(text[:_LINE_CHARS], piece.line, [], walk.frame[0] or walk.frame[1])
+            )
             walk.closed = True
             walk.after = 0
         elif text and not text.startswith("  ") and shown is None:
