@@ -35,6 +35,7 @@ _FOREIGN_PREFIXED = 2
 _MORE_LINES = 6  # of a message that are kept
 _AFTERMATH = 14  # lines after an exception in which the words that chain it to the next may stand
 _KEPT = 40  # lines at either end of a block
+_LINE_CHARS = 2_000  # twice what is shown: a secret at the cut is masked before it is clipped
 _SWEEP = 64
 
 
@@ -99,6 +100,7 @@ class _Open:
     marks: int = 0
 
     def keep(self, text: str) -> None:
+        text = text[:_LINE_CHARS]
         shown = f"{self.source} {text}" if self.source else text
         if len(self.head) < _KEPT:
             self.head.append(shown)
@@ -261,7 +263,9 @@ class BlockReader:
             walk.closed = False
             walk.saw(frame[1], frame[2] or "?")
         elif _EXCEPTION.match(text[:400]) and walk.frames:
-            walk.thrown.append(Thrown(text, piece.line, [], walk.frame[0] or walk.frame[1]))
+            walk.thrown.append(
+                Thrown(text[:_LINE_CHARS], piece.line, [], walk.frame[0] or walk.frame[1])
+            )
             walk.closed = True
             walk.after = 0
         elif text and not text.startswith("  ") and shown is None:
@@ -284,7 +288,7 @@ class BlockReader:
         if said.quoted or speaks():
             return False
         if text and walk.thrown and len(walk.thrown[-1].more) < _MORE_LINES:
-            walk.thrown[-1].more.append(text)
+            walk.thrown[-1].more.append(text[:_LINE_CHARS])
             walk.keep(text)
             return True
         return not text

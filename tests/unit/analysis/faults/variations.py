@@ -4,7 +4,6 @@
 are right they are joined by `|`. `null` among them says that no diagnosis is right as well.
 """
 
-# fmt: off  (a log stays on the line of its case)
 from dataclasses import dataclass
 
 
@@ -1214,50 +1213,375 @@ PYTHON = (
     Case("running", None, None, STEPS),
 )
 PREFETCH = 'Traceback (most recent call last):\n  File "/usr/lib/python3.12/threading.py", line 1073, in _bootstrap_inner\n    self.run()\n  File "/w/data.py", line 8, in _fill\n    q.put(next(it))\n'
-BARS = "".join(f"\r {i}%|#  | {i}/99 [00:{i:02}<01:30,  1.01s/it, loss={2.5 - i / 100:.2f}]" for i in range(10, 40))
-SECOND = (
-    Case("triton-resources", "cuda-error|python-exception|config-error", "OutOfResources", trace("triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 131072, Hardware limit: 101376.") + EXIT_1),
-    Case("smi", "cuda-error|node-failure", "NVIDIA-SMI", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n" + EXIT_1),
-    Case("ray-threshold", "host-oom", "memory usage threshold", STEPS + "(raylet) Memory on the node (IP: 10.0.0.4, ID: 3d) was 480.19GB / 503.51GB (0.953685), which exceeds the memory usage threshold of 0.95. Ray killed this worker (ID: 11) because it was the most recently scheduled task.\n" + trace("ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.")),
-    Case("iostream", "disk-full|python-exception", "iostream error", STEPS + trace("RuntimeError: basic_ios::clear: iostream error") + EXIT_1),
-    Case("openai-quota", "quota|auth|network|judge", "insufficient_quota", trace("openai.RateLimitError: Error code: 429 - {'error': {'message': 'You exceeded your current quota, please check your plan and billing details.', 'type': 'insufficient_quota'}}") + EXIT_1),
-    Case("lazy-import", "import-error", "No module named 'deepspeed'|Failed to import", trace("ModuleNotFoundError: No module named 'deepspeed'") + "\nThe above exception was the direct cause of the following exception:\n\n" + trace("RuntimeError: Failed to import transformers.integrations.deepspeed because of the following error (look up to see its traceback):") + "No module named 'deepspeed'\n" + EXIT_1),
-    Case("execve", "missing-file", "execve", "slurmstepd: error: execve(): train.sh: No such file or directory\nsrun: error: n1: task 0: Exited with exit code 2\n"),
-    Case("hub-offline-node", "network|missing-file", "Failed to resolve|couldn't connect", trace("urllib3.exceptions.MaxRetryError: HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded with url: /x (Caused by NameResolutionError(\"Failed to resolve 'huggingface.co'\"))") + "\nDuring handling of the above exception, another exception occurred:\n\n" + trace("OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in the cached files.") + EXIT_1),
-    Case("tyro", "config-error", "Parsing error|Unrecognized options", "╭─ Parsing error ─────────────────╮\n│ Unrecognized options: --optim.lrr │\n│ ───────────────────────────────── │\n│ For full helptext, run trainer -h │\n╰───────────────────────────────────╯\n" + "srun: error: n17: task 0: Exited with exit code 2\n"),
-    Case("rich-traceback", "python-exception", "ValueError: rollout", STEPS + "╭───────────────────── Traceback (most recent call last) ──────────────────────╮\n│ /opt/prime-rl/src/prime_rl/trainer/rl/train.py:522 in train                  │\n│                                                                              │\n│   519 │   │   loss = step(batch)                                             │\n│ ❱ 522 │   │   check(batch)                                                   │\n╰──────────────────────────────────────────────────────────────────────────────╯\nValueError: rollout 17 has no tokens\n" + EXIT_1),
-    Case("loguru-diagnose", "python-exception", "KeyError: 'advantages'", "20:18:30 | ERROR | Train loop failed\nTraceback (most recent call last):\n\n  File \"/w/main.py\", line 9, in <module>\n    train(cfg)\n    │     └ Config()\n    └ <function train at 0x7f>\n\n> File \"/w/train.py\", line 44, in train\n    adv = batch['advantages']\n          └ {}\n\nKeyError: 'advantages'\n" + EXIT_1),
-    Case("remote-traceback", "python-exception", "KeyError: 'text'", 'multiprocess.pool.RemoteTraceback: \n"""\n' + trace("KeyError: 'text'", path="/w/map.py") + '"""\n\nThe above exception was the direct cause of the following exception:\n\n' + trace("KeyError: 'text'") + EXIT_1),
-    Case("recorded-in-summary", "python-exception", "ValueError: bad vocabulary", STEPS + ELASTIC.replace("  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html\n", '  traceback : Traceback (most recent call last):\n    File "/w/train.py", line 3, in wrapper\n      return f()\n    File "/w/train.py", line 9, in main\n      check()\n  ValueError: bad vocabulary: 151936\n  \n')),
-    Case("nan-in-bar", "nan-loss", "loss=nan", BARS + "".join(f"\r {i}%|#  | {i}/99 [00:{i:02}<01:30,  1.01s/it, loss=nan]" for i in range(40, 60)) + "\n"),
-    Case("nan-prime", "nan-loss", "Loss nan", "".join(f"20:18:{i} SUCCESS Step {i} |  34.72s | Loss 0.01{i} | Entropy 0.44 | Grad. Norm 0.1566\n" for i in range(10, 20)) + "".join(f"20:18:{i} SUCCESS Step {i} |  34.72s | Loss nan | Entropy nan | Grad. Norm nan\n" for i in range(20, 24))),
-    Case("nan-held-out", None, None, STEPS + "2026-03-02 11:00:00 | INFO | validation loss nan | step 40\n{'eval_loss': nan, 'eval_runtime': 3.1, 'epoch': 1.0}\n2026-03-02 11:00:00 | INFO | val/loss: nan\n"),
-    Case("k8s-exit-code", "sigkill|host-oom", "137", STEPS + "    State:          Terminated\n      Reason:       Error\n      Exit Code:    137\n"),
-    Case("wandb-cli", "auth", "not logged in", "wandb: ERROR Error while calling W&B API: user is not logged in (<Response [401]>)\n" + trace("wandb.errors.errors.CommError: user is not logged in") + EXIT_1),
-    Case("git", "auth|network", "Authentication failed", "remote: HTTP Basic: Access denied\nfatal: Authentication failed for 'https://git.example/x.git/'\n" + EXIT_1),
-    Case("srun-resources", "config-error|unschedulable", "More processors requested", "srun: error: Unable to create step for job 99: More processors requested than permitted\n"),
-    Case("verl-gpus", "config-error|python-exception|unschedulable", "total desired GPUs", trace("ValueError: Total available GPUs 8 is less than total desired GPUs 16") + "\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n"),
-    Case("agent-command-exit", None, None, STEPS + "2026-03-01 10:00:00 - harbor.trial - INFO - Trial t__1: command finished with exit code 1\n2026-03-01 10:00:01 - harbor.trial - INFO - Trial t__1: exit code: 137\n"),
-    Case("service-hiccup-at-the-end", None, None, STEPS + "2026-03-02 11:00:00,1 - uploader - ERROR - requests.exceptions.ConnectionError: Max retries exceeded with url: /x\n" + "2026-03-02 11:00:05 | INFO | step 40/900 | loss 2.1\n2026-03-02 11:00:09 | INFO | saving\n2026-03-02 11:00:10 | INFO | saved\n"),
-    Case("helper-killed-after-end", None, None, STEPS + "Training completed. Do not forget to share your model\n./run.sh: line 30: 5512 Terminated              nvidia-smi dmon -o T > gpu.log\n./run.sh: line 31: 5513 Killed                  ./watch.sh\n"),
-    Case("two-lives", "disk-full", "No space left", "=== launching run alpha on n17\n" + STEPS + trace(OOM) + EXIT_1 + "=== launching run alpha on n18\n" + trace("OSError: [Errno 28] No space left on device: '/tmp/x'") + EXIT_1),
-    Case("second-life-runs", None, None, "=== launching run alpha on n17\n" + STEPS + trace(OOM) + EXIT_1 + "=== launching run alpha on n18\nloading\n"),
-    Case("elastic-restarts", None, None, STEPS + trace("RuntimeError: flaky", "[rank1]: ") + "W0301 10:41:02.1 1 torch/distributed/elastic/agent/server/api.py:1] Worker group FAILED. 2/3 attempts left; will restart worker group\n" + MORE_STEPS),
-    Case("async-never-retrieved", "python-exception", "KeyError: 'prompt'", STEPS + "Task exception was never retrieved\nfuture: <Task finished name='Task-7' coro=<fill() done> exception=KeyError('prompt')>\n" + trace("KeyError: 'prompt'") + EXIT_1),
-    Case("prefetch-then-timeout", "python-exception", "RuntimeError: shard 9", STEPS + "Exception in thread Thread-3 (_fill):\n" + PREFETCH + "RuntimeError: shard 9 is empty\n" + MORE_STEPS + "[rank0]:[E301 11:44:30.941975491 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=971, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600007 milliseconds before timing out.\n"),
-    Case("crlf-and-nul", "cuda-oom", "CUDA out of memory", (STEPS + "\0\0\0" + trace(OOM)).replace("\n", "\r\n")),
-    Case("conda-plain", "import-error", "ModuleNotFoundError", "(base) loading conda\n" + trace("ModuleNotFoundError: No module named 'trl'")),
-    Case("docker-logs-stream", "python-exception", "AssertionError: rank", "".join(f"2026-03-01T10:00:0{i}.1Z stderr F {line}\n" for i, line in enumerate(trace("AssertionError: rank 3 has other weights").splitlines()))),
-    Case("deepspeed-stderr-prefix", "cuda-oom", "CUDA out of memory", "".join(f"stderr: {line}\n" for line in trace(OOM).splitlines()) + "stderr: [2026-03-01 10:00:00,1] [ERROR] [launch.py:321:sigkill_handler] ['python3', '--local_rank=3'] exits with return code = 1\n"),
-    Case("slurm-mem-limit", "host-oom", "exceeded memory limit", STEPS + "slurmstepd: error: Job 71 exceeded memory limit (512000M > 500000M), being killed\nslurmstepd: error: *** JOB 71 ON n1 CANCELLED AT 2026-03-01T10:00:00 ***\n"),
-    Case("std-bad-alloc", "host-oom|unknown", "bad_alloc", STEPS + "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n./go.sh: line 9: 771 Aborted                 (core dumped) ./tokenize\n"),
-    Case("abort", "unknown|segfault", "Aborted|terminate called", STEPS + "terminate called after throwing an instance of 'std::runtime_error'\n  what():  queue broke\n./go.sh: line 9: 771 Aborted                 (core dumped) ./serve\n"),
-    Case("ray-teardown", None, None, STEPS + "\r(TaskRunner pid=7) Training Progress: 100%|##########| 80/80 [2:04:10<00:00, 93.00s/it]\n(WorkerDict pid=9) *** SIGTERM received at time=1768608489 on cpu 17 ***\n(raylet) A worker died or was killed while executing a task by an unexpected system error.\n"),
-    Case("entropy-not-computed", None, None, "".join(f"step:{i} - actor/pg_loss:0.0{i} - actor/entropy:nan - actor/grad_norm:0.3{i}\n" for i in range(10, 30))),
-    Case("sigterm-ray-midway", "sigterm", "SIGTERM received", STEPS + "\r(TaskRunner pid=7) Training Progress:  12%|#         | 10/80 [2:04:10<00:00, 93.00s/it]\n(WorkerDict pid=9) *** SIGTERM received at time=1768608489 on cpu 17 ***\n"),
-    Case("oom-killed-line", "host-oom", "OOM Killed.", STEPS + "OOM Killed.\n"),
-    Case("nan-placeholder", None, None, "2026-03-01 10:00:00 | INFO | step 0/900 | loss nan | grad_norm nan\n" + STEPS),
-    Case("compile-fallback", None, None, STEPS + "[2026-03-01 10:00:00,1] torch._dynamo.convert_frame: [WARNING] WON'T CONVERT forward due to: \n" + trace("torch._dynamo.exc.BackendCompilerFailed: inductor raised") + MORE_STEPS),
-    Case("pip-noise", None, None, "ERROR: pip's dependency resolver does not currently take into account all the packages that are installed. This behaviour is the source of the following dependency conflicts.\nfatal: not a git repository (or any of the parent directories): .git\n" + STEPS),
+BARS = "".join(
+    f"\r {i}%|#  | {i}/99 [00:{i:02}<01:30,  1.01s/it, loss={2.5 - i / 100:.2f}]"
+    for i in range(10, 40)
 )
-CASES = (*GPU, *MEMORY, *COLLECTIVES, *ENGINES, *RAY, *NATIVE, *FILES, *SETTINGS, *IMPORTS, *ACCESS, *NETWORK, *CONTAINER, *SCHEDULER, *TRAINING, *AGENTS, *PYTHON, *SECOND)
+SECOND = (
+    Case(
+        "triton-resources",
+        "cuda-error|python-exception|config-error",
+        "OutOfResources",
+        trace(
+            "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 131072, Hardware limit: 101376."
+        )
+        + EXIT_1,
+    ),
+    Case(
+        "smi",
+        "cuda-error|node-failure",
+        "NVIDIA-SMI",
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\n"
+        + EXIT_1,
+    ),
+    Case(
+        "ray-threshold",
+        "host-oom",
+        "memory usage threshold",
+        STEPS
+        + "(raylet) Memory on the node (IP: 10.0.0.4, ID: 3d) was 480.19GB / 503.51GB (0.953685), which exceeds the memory usage threshold of 0.95. Ray killed this worker (ID: 11) because it was the most recently scheduled task.\n"
+        + trace(
+            "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory."
+        ),
+    ),
+    Case(
+        "iostream",
+        "disk-full|python-exception",
+        "iostream error",
+        STEPS + trace("RuntimeError: basic_ios::clear: iostream error") + EXIT_1,
+    ),
+    Case(
+        "openai-quota",
+        "quota|auth|network|judge",
+        "insufficient_quota",
+        trace(
+            "openai.RateLimitError: Error code: 429 - {'error': {'message': 'You exceeded your current quota, please check your plan and billing details.', 'type': 'insufficient_quota'}}"
+        )
+        + EXIT_1,
+    ),
+    Case(
+        "lazy-import",
+        "import-error",
+        "No module named 'deepspeed'|Failed to import",
+        trace("ModuleNotFoundError: No module named 'deepspeed'")
+        + "\nThe above exception was the direct cause of the following exception:\n\n"
+        + trace(
+            "RuntimeError: Failed to import transformers.integrations.deepspeed because of the following error (look up to see its traceback):"
+        )
+        + "No module named 'deepspeed'\n"
+        + EXIT_1,
+    ),
+    Case(
+        "execve",
+        "missing-file",
+        "execve",
+        "slurmstepd: error: execve(): train.sh: No such file or directory\nsrun: error: n1: task 0: Exited with exit code 2\n",
+    ),
+    Case(
+        "hub-offline-node",
+        "network|missing-file",
+        "Failed to resolve|couldn't connect",
+        trace(
+            "urllib3.exceptions.MaxRetryError: HTTPSConnectionPool(host='huggingface.co', port=443): Max retries exceeded with url: /x (Caused by NameResolutionError(\"Failed to resolve 'huggingface.co'\"))"
+        )
+        + "\nDuring handling of the above exception, another exception occurred:\n\n"
+        + trace(
+            "OSError: We couldn't connect to 'https://huggingface.co' to load the files, and couldn't find them in the cached files."
+        )
+        + EXIT_1,
+    ),
+    Case(
+        "tyro",
+        "config-error",
+        "Parsing error|Unrecognized options",
+        "╭─ Parsing error ─────────────────╮\n│ Unrecognized options: --optim.lrr │\n│ ───────────────────────────────── │\n│ For full helptext, run trainer -h │\n╰───────────────────────────────────╯\n"
+        + "srun: error: n17: task 0: Exited with exit code 2\n",
+    ),
+    Case(
+        "rich-traceback",
+        "python-exception",
+        "ValueError: rollout",
+        STEPS
+        + "╭───────────────────── Traceback (most recent call last) ──────────────────────╮\n│ /opt/prime-rl/src/prime_rl/trainer/rl/train.py:522 in train                  │\n│                                                                              │\n│   519 │   │   loss = step(batch)                                             │\n│ ❱ 522 │   │   check(batch)                                                   │\n╰──────────────────────────────────────────────────────────────────────────────╯\nValueError: rollout 17 has no tokens\n"
+        + EXIT_1,
+    ),
+    Case(
+        "loguru-diagnose",
+        "python-exception",
+        "KeyError: 'advantages'",
+        "20:18:30 | ERROR | Train loop failed\nTraceback (most recent call last):\n\n  File \"/w/main.py\", line 9, in <module>\n    train(cfg)\n    │     └ Config()\n    └ <function train at 0x7f>\n\n> File \"/w/train.py\", line 44, in train\n    adv = batch['advantages']\n          └ {}\n\nKeyError: 'advantages'\n"
+        + EXIT_1,
+    ),
+    Case(
+        "remote-traceback",
+        "python-exception",
+        "KeyError: 'text'",
+        'multiprocess.pool.RemoteTraceback: \n"""\n'
+        + trace("KeyError: 'text'", path="/w/map.py")
+        + '"""\n\nThe above exception was the direct cause of the following exception:\n\n'
+        + trace("KeyError: 'text'")
+        + EXIT_1,
+    ),
+    Case(
+        "recorded-in-summary",
+        "python-exception",
+        "ValueError: bad vocabulary",
+        STEPS
+        + ELASTIC.replace(
+            "  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html\n",
+            '  traceback : Traceback (most recent call last):\n    File "/w/train.py", line 3, in wrapper\n      return f()\n    File "/w/train.py", line 9, in main\n      check()\n  ValueError: bad vocabulary: 151936\n  \n',
+        ),
+    ),
+    Case(
+        "nan-in-bar",
+        "nan-loss",
+        "loss=nan",
+        BARS
+        + "".join(
+            f"\r {i}%|#  | {i}/99 [00:{i:02}<01:30,  1.01s/it, loss=nan]" for i in range(40, 60)
+        )
+        + "\n",
+    ),
+    Case(
+        "nan-prime",
+        "nan-loss",
+        "Loss nan",
+        "".join(
+            f"20:18:{i} SUCCESS Step {i} |  34.72s | Loss 0.01{i} | Entropy 0.44 | Grad. Norm 0.1566\n"
+            for i in range(10, 20)
+        )
+        + "".join(
+            f"20:18:{i} SUCCESS Step {i} |  34.72s | Loss nan | Entropy nan | Grad. Norm nan\n"
+            for i in range(20, 24)
+        ),
+    ),
+    Case(
+        "nan-held-out",
+        None,
+        None,
+        STEPS
+        + "2026-03-02 11:00:00 | INFO | validation loss nan | step 40\n{'eval_loss': nan, 'eval_runtime': 3.1, 'epoch': 1.0}\n2026-03-02 11:00:00 | INFO | val/loss: nan\n",
+    ),
+    Case(
+        "k8s-exit-code",
+        "sigkill|host-oom",
+        "137",
+        STEPS
+        + "    State:          Terminated\n      Reason:       Error\n      Exit Code:    137\n",
+    ),
+    Case(
+        "wandb-cli",
+        "auth",
+        "not logged in",
+        "wandb: ERROR Error while calling W&B API: user is not logged in (<Response [401]>)\n"
+        + trace("wandb.errors.errors.CommError: user is not logged in")
+        + EXIT_1,
+    ),
+    Case(
+        "git",
+        "auth|network",
+        "Authentication failed",
+        "remote: HTTP Basic: Access denied\nfatal: Authentication failed for 'https://git.example/x.git/'\n"
+        + EXIT_1,
+    ),
+    Case(
+        "srun-resources",
+        "config-error|unschedulable",
+        "More processors requested",
+        "srun: error: Unable to create step for job 99: More processors requested than permitted\n",
+    ),
+    Case(
+        "verl-gpus",
+        "config-error|python-exception|unschedulable",
+        "total desired GPUs",
+        trace("ValueError: Total available GPUs 8 is less than total desired GPUs 16")
+        + "\nSet the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n",
+    ),
+    Case(
+        "agent-command-exit",
+        None,
+        None,
+        STEPS
+        + "2026-03-01 10:00:00 - harbor.trial - INFO - Trial t__1: command finished with exit code 1\n2026-03-01 10:00:01 - harbor.trial - INFO - Trial t__1: exit code: 137\n",
+    ),
+    Case(
+        "service-hiccup-at-the-end",
+        None,
+        None,
+        STEPS
+        + "2026-03-02 11:00:00,1 - uploader - ERROR - requests.exceptions.ConnectionError: Max retries exceeded with url: /x\n"
+        + "2026-03-02 11:00:05 | INFO | step 40/900 | loss 2.1\n2026-03-02 11:00:09 | INFO | saving\n2026-03-02 11:00:10 | INFO | saved\n",
+    ),
+    Case(
+        "helper-killed-after-end",
+        None,
+        None,
+        STEPS
+        + "Training completed. Do not forget to share your model\n./run.sh: line 30: 5512 Terminated              nvidia-smi dmon -o T > gpu.log\n./run.sh: line 31: 5513 Killed                  ./watch.sh\n",
+    ),
+    Case(
+        "two-lives",
+        "disk-full",
+        "No space left",
+        "=== launching run alpha on n17\n"
+        + STEPS
+        + trace(OOM)
+        + EXIT_1
+        + "=== launching run alpha on n18\n"
+        + trace("OSError: [Errno 28] No space left on device: '/tmp/x'")
+        + EXIT_1,
+    ),
+    Case(
+        "second-life-runs",
+        None,
+        None,
+        "=== launching run alpha on n17\n"
+        + STEPS
+        + trace(OOM)
+        + EXIT_1
+        + "=== launching run alpha on n18\nloading\n",
+    ),
+    Case(
+        "elastic-restarts",
+        None,
+        None,
+        STEPS
+        + trace("RuntimeError: flaky", "[rank1]: ")
+        + "W0301 10:41:02.1 1 torch/distributed/elastic/agent/server/api.py:1] Worker group FAILED. 2/3 attempts left; will restart worker group\n"
+        + MORE_STEPS,
+    ),
+    Case(
+        "async-never-retrieved",
+        "python-exception",
+        "KeyError: 'prompt'",
+        STEPS
+        + "Task exception was never retrieved\nfuture: <Task finished name='Task-7' coro=<fill() done> exception=KeyError('prompt')>\n"
+        + trace("KeyError: 'prompt'")
+        + EXIT_1,
+    ),
+    Case(
+        "prefetch-then-timeout",
+        "python-exception",
+        "RuntimeError: shard 9",
+        STEPS
+        + "Exception in thread Thread-3 (_fill):\n"
+        + PREFETCH
+        + "RuntimeError: shard 9 is empty\n"
+        + MORE_STEPS
+        + "[rank0]:[E301 11:44:30.941975491 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=971, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600007 milliseconds before timing out.\n",
+    ),
+    Case(
+        "crlf-and-nul",
+        "cuda-oom",
+        "CUDA out of memory",
+        (STEPS + "\0\0\0" + trace(OOM)).replace("\n", "\r\n"),
+    ),
+    Case(
+        "conda-plain",
+        "import-error",
+        "ModuleNotFoundError",
+        "(base) loading conda\n" + trace("ModuleNotFoundError: No module named 'trl'"),
+    ),
+    Case(
+        "docker-logs-stream",
+        "python-exception",
+        "AssertionError: rank",
+        "".join(
+            f"2026-03-01T10:00:0{i}.1Z stderr F {line}\n"
+            for i, line in enumerate(trace("AssertionError: rank 3 has other weights").splitlines())
+        ),
+    ),
+    Case(
+        "deepspeed-stderr-prefix",
+        "cuda-oom",
+        "CUDA out of memory",
+        "".join(f"stderr: {line}\n" for line in trace(OOM).splitlines())
+        + "stderr: [2026-03-01 10:00:00,1] [ERROR] [launch.py:321:sigkill_handler] ['python3', '--local_rank=3'] exits with return code = 1\n",
+    ),
+    Case(
+        "slurm-mem-limit",
+        "host-oom",
+        "exceeded memory limit",
+        STEPS
+        + "slurmstepd: error: Job 71 exceeded memory limit (512000M > 500000M), being killed\nslurmstepd: error: *** JOB 71 ON n1 CANCELLED AT 2026-03-01T10:00:00 ***\n",
+    ),
+    Case(
+        "std-bad-alloc",
+        "host-oom|unknown",
+        "bad_alloc",
+        STEPS
+        + "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n./go.sh: line 9: 771 Aborted                 (core dumped) ./tokenize\n",
+    ),
+    Case(
+        "abort",
+        "unknown|segfault",
+        "Aborted|terminate called",
+        STEPS
+        + "terminate called after throwing an instance of 'std::runtime_error'\n  what():  queue broke\n./go.sh: line 9: 771 Aborted                 (core dumped) ./serve\n",
+    ),
+    Case(
+        "ray-teardown",
+        None,
+        None,
+        STEPS
+        + "\r(TaskRunner pid=7) Training Progress: 100%|##########| 80/80 [2:04:10<00:00, 93.00s/it]\n(WorkerDict pid=9) *** SIGTERM received at time=1768608489 on cpu 17 ***\n(raylet) A worker died or was killed while executing a task by an unexpected system error.\n",
+    ),
+    Case(
+        "entropy-not-computed",
+        None,
+        None,
+        "".join(
+            f"step:{i} - actor/pg_loss:0.0{i} - actor/entropy:nan - actor/grad_norm:0.3{i}\n"
+            for i in range(10, 30)
+        ),
+    ),
+    Case(
+        "sigterm-ray-midway",
+        "sigterm",
+        "SIGTERM received",
+        STEPS
+        + "\r(TaskRunner pid=7) Training Progress:  12%|#         | 10/80 [2:04:10<00:00, 93.00s/it]\n(WorkerDict pid=9) *** SIGTERM received at time=1768608489 on cpu 17 ***\n",
+    ),
+    Case("oom-killed-line", "host-oom", "OOM Killed.", STEPS + "OOM Killed.\n"),
+    Case(
+        "nan-placeholder",
+        None,
+        None,
+        "2026-03-01 10:00:00 | INFO | step 0/900 | loss nan | grad_norm nan\n" + STEPS,
+    ),
+    Case(
+        "compile-fallback",
+        None,
+        None,
+        STEPS
+        + "[2026-03-01 10:00:00,1] torch._dynamo.convert_frame: [WARNING] WON'T CONVERT forward due to: \n"
+        + trace("torch._dynamo.exc.BackendCompilerFailed: inductor raised")
+        + MORE_STEPS,
+    ),
+    Case(
+        "pip-noise",
+        None,
+        None,
+        "ERROR: pip's dependency resolver does not currently take into account all the packages that are installed. This behaviour is the source of the following dependency conflicts.\nfatal: not a git repository (or any of the parent directories): .git\n"
+        + STEPS,
+    ),
+)
+CASES = (
+    *GPU,
+    *MEMORY,
+    *COLLECTIVES,
+    *ENGINES,
+    *RAY,
+    *NATIVE,
+    *FILES,
+    *SETTINGS,
+    *IMPORTS,
+    *ACCESS,
+    *NETWORK,
+    *CONTAINER,
+    *SCHEDULER,
+    *TRAINING,
+    *AGENTS,
+    *PYTHON,
+    *SECOND,
+)
