@@ -20,8 +20,8 @@ def change_accounts(
         tries.append(subprocess.run(argv, input=typed, capture_output=True, text=True, check=False))
         if tries[-1].returncode in fine:
             return True
-        if "lock" in tries[-1].stderr:
-            return False
+        if any(word in tries[-1].stderr for word in ("lock", "cannot remove entry")):
+            return False  # somebody else is at it: the next try finds it free, or done
         raise RuntimeError(f"{argv}: rc {tries[-1].returncode}: {tries[-1].stderr}")
 
     wait_for(done, LOCK_WAIT_S, what=" ".join(argv), every_s=0.2)

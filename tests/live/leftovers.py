@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -42,7 +44,13 @@ def _remove_cgroups(name: str) -> None:
 
 
 def clear_orphans() -> None:
-    """Wipe labs whose test process was killed before it could."""
+    """Wipe labs whose test process was killed before it could; one process at a time."""
+    with (Path(tempfile.gettempdir()) / "jobmond-lab.lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        _clear_orphans()
+
+
+def _clear_orphans() -> None:
     for folder in options.left_folders():
         try:
             owner = (folder / "owner").read_text()
