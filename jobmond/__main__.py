@@ -1,45 +1,23 @@
 """The jobmond program: the daemon, one sweep without it, and a check of the configuration."""
 
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import Callable
 from functools import partial
 
 import click
-import structlog
 
 from jobmond import __version__
 from jobmond.daemon import start
 from jobmond.daemon.detach import into_background
+from jobmond.daemon.journal import open_journal
 from jobmond.errors import JobmondError
 from jobmond.model.state import ClusterStatus
 from jobmond.settings import Loaded, load
 from jobmond.settings.paths import config_path, state_directory
 
 _FINE = (ClusterStatus.OK, ClusterStatus.INACTIVE)
-
-
-def _journal() -> None:
-    """One line an event on standard error; what libraries say goes the same way."""
-    terminal = sys.stderr.isatty()
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer(colors=True)
-            if terminal
-            else structlog.processors.LogfmtRenderer(
-                key_order=["timestamp", "level", "event"], drop_missing=True
-            ),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
 
 
 def _loader(config: str | None) -> Callable[[], Loaded]:
@@ -127,9 +105,18 @@ def check(config: str | None, offline: bool) -> None:
         sys.exit(1)
 
 
+@program.command()
+@click.option("--user", is_flag=True, help="For one user's service manager, not the host's.")
+def unit(user: bool) -> None:
+    """Print the unit for systemd, with the path of this program; the README says where it goes."""
+    from jobmond.daemon.unit import rendered
+
+    click.echo(rendered(sys.argv[0], user=user), nl=False)
+
+
 def main() -> None:
     """Entry point; a traceback is a defect, everything else is one line and an exit code."""
-    _journal()
+    open_journal()
     try:
         program(prog_name="jobmond", standalone_mode=False)
     except click.exceptions.Exit as done:

@@ -88,6 +88,7 @@ class App:
     on_commit: Callable[[], object] = lambda: None
     last_sweep_at: datetime | None = None
     found: dict[str, tuple[datetime, tuple[Found, ...]]] = field(default_factory=dict)
+    report_owed: str | None = None  # why the last report is not on disk
     _delivering: asyncio.Lock = field(default_factory=asyncio.Lock)
     _reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -114,18 +115,34 @@ class App:
             )
 
     async def report(self) -> None:
-        """Write `report.json`, which `status` prints when no daemon answers."""
+        """Write `report.json`, which `status` prints when no daemon answers.
+
+        What was swept stands without it: one that cannot be written is told once, and owed.
+        """
         async with self._reporting:
             now = self.clock.now()
             recent_since = now - self.parts.settings.recent
             jobs = await self.writer.call(self.store.jobs, recent_since=recent_since)
             health = await self.writer.call(self.store.clusters, now)
             daemon = self.daemon_info()
-            await asyncio.to_thread(
-                _write_report,
-                self.state / "report.json",
-                lambda: status_document(jobs, health, daemon=daemon, now=now),
-            )
+            path = self.state / "report.json"
+            try:
+                await asyncio.to_thread(
+                    _write_report,
+                    path,
+                    lambda: status_document(jobs, health, daemon=daemon, now=now),
+                )
+            except OSError as error:
+                self._report_failed(f"{path} cannot be written: {error.strerror or error}")
+                return
+            if self.report_owed is not None:
+                journal.info("report written again", was=self.report_owed)
+            self.report_owed = None
+
+    def _report_failed(self, why: str) -> None:
+        if why != self.report_owed:
+            journal.error("report not written, the one before stays", error=why)
+        self.report_owed = why
 
     def daemon_info(self) -> dict[str, Any]:
         """The `daemon` object of the status document."""
@@ -228,9 +245,13 @@ def _write_report(path: Path, document: Callable[[], Mapping[str, Any]]) -> None
     """Replace `path` whole or not at all; mode 0600."""
     text = json.dumps(document(), ensure_ascii=False, allow_nan=False)
     handle, name = tempfile.mkstemp(prefix=".report.", dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(text)
-    Path(name).replace(path)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except OSError:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 async def build(

@@ -1,5 +1,6 @@
 """One process per database: a lock file beside it that names its holder."""
 
+import contextlib
 import fcntl
 import os
 import socket
@@ -41,7 +42,8 @@ class StoreLock:
     def release(self) -> None:
         """Give the lock up; without effect where it is not held."""
         if self._descriptor is not None:
-            os.ftruncate(self._descriptor, 0)
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -64,8 +66,9 @@ class StoreLock:
             raise Refused(self._taken(os.pread(descriptor, 512, 0))) from None
         except OSError as error:
             raise StoreError(f"cannot lock {self.path}: {error.strerror}") from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{socket.gethostname()}:{os.getpid()}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # a full disk takes the name only, not the lock
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{socket.gethostname()}:{os.getpid()}\n".encode(), 0)
 
     def _taken(self, content: bytes) -> str:
         host, _, pid = content.decode("ascii", "replace").strip().rpartition(":")
