@@ -32,6 +32,7 @@ from jobmond.settings.clusters import LocalCluster, SlurmCluster
 from jobmond.store import Store, StoreLock
 from jobmond.store.engine import database_file
 from jobmond.store.filesystem import network_file_system
+from jobmond.store.standing import check_not_emptied
 from jobmond.store.launched import Keep, forget
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import AGENT_LOG, Terms
@@ -231,6 +232,8 @@ async def open_app(settings: Settings, default_state: Path, clock: Clock) -> App
         raise StoreError(f"{state} cannot be made: {error.strerror}") from error
     writer = Writer()
     try:
+        if database is not None:
+            check_not_emptied(database)
         remote = database is not None and network_file_system(database.parent) is not None
         store = await writer.call(Store.open, settings.database.url, exclusive=remote)
         parts = await build(settings, store, writer, clock, state)
