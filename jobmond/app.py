@@ -32,8 +32,8 @@ from jobmond.settings.clusters import LocalCluster, SlurmCluster
 from jobmond.store import Store, StoreLock
 from jobmond.store.engine import database_file
 from jobmond.store.filesystem import network_file_system
-from jobmond.store.standing import check_not_emptied
 from jobmond.store.launched import Keep, forget
+from jobmond.store.standing import check_not_emptied
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import AGENT_LOG, Terms
 from jobmond.sweep.deliver import deliver_all

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
+from jobmond.errors import StoreError
 from jobmond.store import migrate
 from jobmond.store.engine import database_file, named
 from jobmond.store.trouble import one_line

@@ -130,13 +130,13 @@ class Host:
             check=False,
         )
 
-    def daemon(self, *words: str) -> "RunningDaemon":
-        """Start a daemon and wait until it answers."""
+    def daemon(self, *words: str, under: Sequence[str] = ()) -> "RunningDaemon":
+        """Start a daemon, maybe `under` another program, and wait until it answers."""
         self._journals += 1
         journal = self.home / f"journal-{self._journals}"
         with journal.open("w") as out:
             process = self.spawn(
-                sys.executable, "-m", "jobmond", "run", *words, stdout=out, stderr=out
+                *under, sys.executable, "-m", "jobmond", "run", *words, stdout=out, stderr=out
             )
         running = RunningDaemon(process, journal)
         until(lambda: running.says("event=ready") or process.poll() is not None, "a daemon starts")
