@@ -1,6 +1,7 @@
 """One process per database: a lock file beside it that names its holder."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -8,6 +9,9 @@ from pathlib import Path
 from types import TracebackType
 
 from jobmond.errors import Refused, StoreError
+
+# A network file system that was mounted without them.
+_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 
 class StoreLock:
@@ -65,7 +69,9 @@ class StoreLock:
         except BlockingIOError:
             raise Refused(self._taken(os.pread(descriptor, 512, 0))) from None
         except OSError as error:
-            raise StoreError(f"cannot lock {self.path}: {error.strerror}") from error
+            fix = "its file system has no locks, set database.url to another one"
+            tail = f"; {fix}" if error.errno in _NO_LOCKS else ""
+            raise StoreError(f"cannot lock {self.path}: {error.strerror}{tail}") from error
         with contextlib.suppress(OSError):  # a full disk takes the name only, not the lock
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{socket.gethostname()}:{os.getpid()}\n".encode(), 0)

@@ -119,8 +119,14 @@ class Host:
     def _run(
         self, module: str, words: Sequence[str], env: Mapping[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
+        return self.run(sys.executable, "-m", module, *words, env=env)
+
+    def run(
+        self, *words: str, env: Mapping[str, str] | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """Any program, with this account's environment."""
         return subprocess.run(
-            [sys.executable, "-m", module, *words],
+            words,
             env=env or self.env,
             cwd=self.home,
             capture_output=True,
