@@ -1,45 +1,24 @@
 """The jobmond program: the daemon, one sweep without it, and a check of the configuration."""
 
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import click
-import structlog
 
 from jobmond import __version__
 from jobmond.daemon import start
 from jobmond.daemon.detach import into_background
+from jobmond.daemon.journal import open_journal
 from jobmond.errors import JobmondError
 from jobmond.model.state import ClusterStatus
 from jobmond.settings import Loaded, load
-from jobmond.settings.paths import config_path, state_directory
+from jobmond.settings.paths import config_path, home, own_config, state_directory
 
 _FINE = (ClusterStatus.OK, ClusterStatus.INACTIVE)
-
-
-def _journal() -> None:
-    """One line an event on standard error; what libraries say goes the same way."""
-    terminal = sys.stderr.isatty()
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer(colors=True)
-            if terminal
-            else structlog.processors.LogfmtRenderer(
-                key_order=["timestamp", "level", "event"], drop_missing=True
-            ),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
 
 
 def _loader(config: str | None) -> Callable[[], Loaded]:
@@ -127,9 +106,70 @@ def check(config: str | None, offline: bool) -> None:
         sys.exit(1)
 
 
+@program.command()
+@click.option("--host", "hosts", multiple=True, metavar="NAME", help="Try this one; repeatable.")
+@click.option("--yes", is_flag=True, help="Ask nothing; without --host try every host.")
+@click.option("--output", metavar="FILE", help="Where to write; - prints it.")
+@click.option("--force", is_flag=True, help="Replace a configuration that exists.")
+@click.option("--ssh-config", metavar="FILE", help="Default ~/.ssh/config.")
+def init(
+    hosts: tuple[str, ...], yes: bool, output: str | None, force: bool, ssh_config: str | None
+) -> None:
+    """Write a configuration: list the hosts of your ssh_config and try the chosen ones once."""
+    from jobmond.daemon import init as first
+
+    target = (
+        None if output == "-" else Path(output).absolute() if output else own_config(os.environ)
+    )
+    if target is not None:
+        first.check_free(target, force=force)
+    config = Path(ssh_config).absolute() if ssh_config else None
+    chosen = hosts or _chosen_hosts(config or home(os.environ) / ".ssh/config", ask=not yes)
+    found = asyncio.run(first.tried(chosen, config))
+    for one in found:
+        click.echo(f"{one.host}: {one.said}", err=True)
+    text = first.configuration(found, config)
+    if target is None:
+        click.echo(text, nl=False)
+        return
+    first.write(target, text, os.environ, force=force)
+    click.echo(f"written: {target}; `jobmond check` tries it")
+
+
+def _chosen_hosts(config: Path, *, ask: bool) -> tuple[str, ...]:
+    """The hosts to try: all, or those that a person picks from a list."""
+    from jobmond.daemon.hosts import ssh_hosts
+
+    known = ssh_hosts(config, home=home(os.environ))
+    if not known:
+        click.echo(f"{config} names no host: only this one is watched", err=True)
+    if not known or not ask:
+        return known
+    if not sys.stdin.isatty():
+        raise click.UsageError("nobody to ask: give --host NAME, or --yes for every host")
+    for number, name in enumerate(known, 1):
+        click.echo(f"{number:4}  {name}", err=True)
+    said = click.prompt("Which of them are clusters? Numbers or names", default="none", err=True)
+    words = [] if said == "none" else said.replace(",", " ").split()
+    picked = [known[int(w) - 1] if w.isdigit() and 0 < int(w) <= len(known) else w for w in words]
+    for name in picked:
+        if name not in known:
+            raise click.UsageError(f"{name!r} is none of them; --host takes any name")
+    return tuple(picked)
+
+
+@program.command()
+@click.option("--user", is_flag=True, help="For one user's service manager, not the host's.")
+def unit(user: bool) -> None:
+    """Print the unit for systemd, with the path of this program; the README says where it goes."""
+    from jobmond.daemon.unit import rendered
+
+    click.echo(rendered(sys.argv[0], user=user), nl=False)
+
+
 def main() -> None:
     """Entry point; a traceback is a defect, everything else is one line and an exit code."""
-    _journal()
+    open_journal()
     try:
         program(prog_name="jobmond", standalone_mode=False)
     except click.exceptions.Exit as done:

@@ -1,11 +1,8 @@
 """The composition root: configuration in, working parts out."""
 
 import asyncio
-import json
-import os
 import shlex
 import socket
-import tempfile
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -31,6 +28,8 @@ from jobmond.store import Store, StoreLock
 from jobmond.store.engine import database_file
 from jobmond.store.filesystem import network_file_system
 from jobmond.store.launched import Keep, forget
+from jobmond.store.reportfile import write_report
+from jobmond.store.standing import check_not_emptied
 from jobmond.store.writer import Writer
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import AGENT_LOG, Terms
@@ -71,6 +70,7 @@ class App:
     last_sweep_at: datetime | None = None
     found: dict[str, tuple[datetime, tuple[Found, ...]]] = field(default_factory=dict)
     couriers: Couriers = field(default_factory=Couriers)
+    report_owed: str | None = None  # why the last report is not on disk
     _delivering: asyncio.Lock = field(default_factory=asyncio.Lock)
     _reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -104,7 +104,8 @@ class App:
             await all_rounds(post, self.parts.outlets.near)
 
     async def report(self) -> None:
-        """Write `report.json`, which `status` prints when no daemon answers."""
+        """Write `report.json`, for when no daemon answers; one that cannot be written is told once
+        and owed, for what was swept stands without it."""
         async with self._reporting:
             now = self.clock.now()
             recent_since = now - self.parts.settings.recent
@@ -113,11 +114,24 @@ class App:
             standings = await self.writer.call(self.store.standings)
             sinks = with_unused(standings, self.sink_names())
             daemon = self.daemon_info()
-            await asyncio.to_thread(
-                _write_report,
-                self.state / "report.json",
-                lambda: status_document(jobs, health, sinks=sinks, daemon=daemon, now=now),
-            )
+            path = self.state / "report.json"
+            try:
+                await asyncio.to_thread(
+                    write_report,
+                    path,
+                    lambda: status_document(jobs, health, sinks=sinks, daemon=daemon, now=now),
+                )
+            except OSError as error:
+                self._report_failed(f"{path} cannot be written: {error.strerror or error}")
+                return
+            if self.report_owed is not None:
+                journal.info("report written again", was=self.report_owed)
+            self.report_owed = None
+
+    def _report_failed(self, why: str) -> None:
+        if why != self.report_owed:
+            journal.error("report not written, the one before stays", error=why)
+        self.report_owed = why
 
     def daemon_info(self) -> dict[str, Any]:
         """The `daemon` object of the status document."""
@@ -215,6 +229,8 @@ async def open_app(settings: Settings, default_state: Path, clock: Clock) -> App
         raise StoreError(f"{state} cannot be made: {error.strerror}") from error
     writer = Writer()
     try:
+        if database is not None:
+            check_not_emptied(database)
         remote = database is not None and network_file_system(database.parent) is not None
         store = await writer.call(Store.open, settings.database.url, exclusive=remote)
         parts = await build(settings, store, writer, clock, state)
@@ -223,15 +239,6 @@ async def open_app(settings: Settings, default_state: Path, clock: Clock) -> App
         lock.release()
         raise
     return App(store, writer, clock, state, lock, parts)
-
-
-def _write_report(path: Path, document: Callable[[], Mapping[str, Any]]) -> None:
-    """Replace `path` whole or not at all; mode 0600."""
-    text = json.dumps(document(), ensure_ascii=False, allow_nan=False)
-    handle, name = tempfile.mkstemp(prefix=".report.", dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(text)
-    Path(name).replace(path)
 
 
 async def build(

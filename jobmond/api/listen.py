@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import pwd
 import socket
 import stat
 import struct
@@ -17,6 +18,7 @@ from jobmond.errors import ConfigError, Refused
 _BACKLOG = 128
 _PATH_BYTES = 107  # what `struct sockaddr_un` holds, without its end mark
 _SO_PEERGROUPS = 59  # not in the socket module
+_GROUPS_BYTES = 1024  # the most that Python's getsockopt takes: 256 groups
 _KNOCK_S = 2.0
 
 
@@ -59,15 +61,22 @@ def peer_of(connection: socket.socket) -> Peer:
     """Who is at the other end of a connected Unix socket, as the kernel says."""
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("=iII"))
     pid, uid, gid = struct.unpack("=iII", raw)
-    return Peer(uid=uid, gid=gid, pid=pid, groups=_groups(connection))
+    return Peer(uid=uid, gid=gid, pid=pid, groups=_groups(connection, uid, gid))
 
 
-def _groups(connection: socket.socket) -> frozenset[int]:
+def _groups(connection: socket.socket, uid: int, gid: int) -> frozenset[int]:
     try:
-        raw = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, 4 * 65536)
-    except OSError:  # a kernel before 4.13: the primary group has to do
-        return frozenset()
+        raw = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _GROUPS_BYTES)
+    except OSError:  # a kernel before 4.13, or more groups than that: what the host's lists say
+        return _listed_groups(uid, gid)
     return frozenset(struct.unpack(f"={len(raw) // 4}I", raw))
+
+
+def _listed_groups(uid: int, gid: int) -> frozenset[int]:
+    try:
+        return frozenset(os.getgrouplist(pwd.getpwuid(uid).pw_name, gid))
+    except (KeyError, OSError):
+        return frozenset()
 
 
 @contextmanager

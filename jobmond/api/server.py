@@ -55,6 +55,7 @@ class ApiServer:
             log_level="critical",
             access_log=False,
             server_header=False,
+            headers=[("Jobmond-Version", __version__)],
             proxy_headers=False,
             timeout_graceful_shutdown=_GRACE_S,
         )

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
+from jobmond import __version__
+from jobmond.analysis.visible import visible
 from jobmond.cli.places import sockets
 from jobmond.cli.wire import Daemon
 from jobmond.reports.status import View
@@ -31,11 +33,22 @@ class Session:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     monotonic: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
+    _versions: set[str] = field(default_factory=set)  # that were told
 
     def daemon(self) -> Daemon:
         """The daemon, not yet connected to."""
         candidates = sockets(self.socket, self.env)
-        return Daemon(candidates, uid=os.geteuid(), gids=(os.getegid(), *os.getgroups()))
+        gids = (os.getegid(), *os.getgroups())
+        return Daemon(candidates, uid=os.geteuid(), gids=gids, heard=self._heard)
+
+    def _heard(self, version: str) -> None:
+        """Say once that the daemon is of another version: what it answers may be, too."""
+        if version != __version__ and version not in self._versions:
+            self._versions.add(version)
+            say(
+                f"the daemon is version {visible(version)}, this is {__version__}: "
+                "restart the daemon with this version, or use the jobmonctl beside it"
+            )
 
     def view(self, *, ascii_only: bool = False, brief: bool = False) -> View:
         """How text is laid out here: no terminal means full width."""

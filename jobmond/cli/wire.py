@@ -7,7 +7,7 @@ import pwd
 import socket
 import stat
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +38,22 @@ class Daemon:
     """Asks the daemon behind the first candidate that takes a connection.
 
     Every request raises `DaemonUnreachable` where nobody answers in time and `DaemonRefusal`
-    where the daemon says no. `uid` and `gids` are the asking process's.
+    where the daemon says no. `uid` and `gids` are the asking process's. `heard` is called with
+    the version of the daemon that answered.
     """
 
-    def __init__(self, candidates: Sequence[Path], *, uid: int, gids: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        candidates: Sequence[Path],
+        *,
+        uid: int,
+        gids: Sequence[int] = (),
+        heard: Callable[[str], object] = lambda version: None,
+    ) -> None:
         self._candidates = tuple(candidates)
         self._uid = uid
         self._gids = frozenset(gids)
+        self._heard = heard
 
     def get(
         self, path: str, query: Mapping[str, object] | None = None, *, timeout_s: float = ANSWER_S
@@ -76,13 +85,15 @@ class Daemon:
         where, connected = self._connected(timeout_s)
         with connected:
             try:
-                status, raw = _exchange(connected, method, target, content)
+                status, raw, version = _exchange(connected, method, target, content)
             except TimeoutError as error:
                 raise DaemonUnreachable(
                     f"the daemon at {where} gave no answer in {timeout_s:.0f} s"
                 ) from error
             except (OSError, http.client.HTTPException) as error:
                 raise DaemonUnreachable(f"the daemon at {where} hung up: {error!r}") from error
+        if version is not None:
+            self._heard(version)
         return _answer(status, raw, where)
 
     def _connected(self, timeout_s: float) -> tuple[Path, socket.socket]:
@@ -155,13 +166,13 @@ def _foreign(path: Path, found: os.stat_result) -> str:
 
 def _exchange(
     connected: socket.socket, method: str, target: str, content: bytes | None
-) -> tuple[int, bytes]:
+) -> tuple[int, bytes, str | None]:
     connection = _UnixConnection(connected)
     headers = {"Content-Type": "application/json"} if content is not None else {}
     try:
         connection.request(method, target, body=content, headers=headers)
         response = connection.getresponse()
-        return response.status, response.read()
+        return response.status, response.read(), response.headers.get("Jobmond-Version")
     finally:
         connection.close()
 

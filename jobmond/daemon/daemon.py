@@ -10,8 +10,10 @@ import structlog
 
 from jobmond.app import App
 from jobmond.daemon.bell import Bell
+from jobmond.daemon.notify import Systemd, status_line
 from jobmond.daemon.requests import Lanes
-from jobmond.errors import JobmondError
+from jobmond.daemon.trouble import Again, Troubles
+from jobmond.errors import JobmondError, StoreError
 from jobmond.settings import Settings
 from jobmond.sweep.sweep import Result
 
@@ -39,8 +41,17 @@ class Daemon:
     settings that are about to be taken, which it may refuse.
     """
 
-    def __init__(self, app: App, *, reload: Callable[[], Settings], seed: str) -> None:
+    def __init__(
+        self,
+        app: App,
+        *,
+        reload: Callable[[], Settings],
+        seed: str,
+        systemd: Systemd = Systemd(),  # noqa: B008 - a frozen value
+    ) -> None:
         self.app = app
+        self._systemd = systemd
+        self._troubles = Troubles()
         self._reload = reload
         self._stop = asyncio.Event()
         self._background: set[asyncio.Task[Any]] = set()
@@ -53,6 +64,7 @@ class Daemon:
         self.pick_up: Callable[[], Coroutine[Any, Any, None]] = _nothing
         self.lanes = Lanes(self._sweep)
         settings = app.parts.settings
+        self._again = _again(settings)
         self.bell = Bell(
             app.clock,
             ring=self._rung,
@@ -72,15 +84,13 @@ class Daemon:
             loop.add_signal_handler(number, self.stop)
         loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         await server.start()
+        self._systemd.ready()
+        alive = asyncio.create_task(self._systemd.keep_alive())
         self.bell.start()
-        await self.app.deliver()  # what a crash left in the outbox
-        await self.pick_up()
-        await self.app.report()
-        if not await self.app.watched():
-            self.idle()
-        self._rung("start")
         try:
+            await self._begin()
             await self._stop.wait()
+            self._systemd.stopping()
             journal.info("stopping", waits_for="the sweep in hand")
         finally:
             before_end()
@@ -88,6 +98,20 @@ class Daemon:
             await self.lanes.settle()
             await asyncio.gather(*self._background, return_exceptions=True)
             await server.stop()
+            alive.cancel()
+
+    async def _begin(self) -> None:
+        # What a crash left in the outbox; what was left to be found; the report with both. A
+        # database that is locked or full for a while is told, and no reason to give up.
+        for what, work in (
+            ("deliver", self.app.deliver),
+            ("pick up", self.pick_up),
+            ("report", self.app.report),
+        ):
+            await asyncio.wait([self._spawn(work(), what)])
+        if not await self.app.watched():
+            self.idle()
+        self._rung("start")
 
     def stop(self) -> None:
         """Ask the daemon to end."""
@@ -102,7 +126,7 @@ class Daemon:
         all changes that came meanwhile, and fall asleep where nothing is left to watch."""
         if not self._report_owed:
             self._report_owed = True
-            self._spawn(self._report())
+            self._spawn(self._report(), "report")
 
     async def _report(self) -> None:
         if not await self.app.watched():
@@ -118,6 +142,8 @@ class Daemon:
             self._keep(task)
         if wait:
             done = await asyncio.gather(*tasks, return_exceptions=True)
+            for failed in (r for r in done if isinstance(r, JobmondError)):
+                raise failed  # an earlier answer would hide that this sweep is not stored
             results = [
                 r if isinstance(r, Result) else self.lanes.last(n)
                 for n, r in zip(names, done, strict=True)
@@ -133,12 +159,17 @@ class Daemon:
         return row(result, self.app.clock.now()) if result is not None else None
 
     async def _sweep(self, name: str, asked: bool) -> Result:
-        result = await self.app.sweep(name, asked=asked)
-        self._spawn(self._rest())
+        try:
+            result = await self.app.sweep(name, asked=asked)
+        except StoreError:
+            self._again.failed(name, at_s=self.app.clock.monotonic())
+            raise
+        self._again.worked(name)
+        self._spawn(self._rest(), "rest")
         return result
 
     def _rung(self, why: str) -> None:
-        self._spawn(self._look(why))
+        self._spawn(self._look(why), "look")
 
     async def _look(self, why: str) -> None:
         """Sweep everything there is to watch; fall asleep where there is nothing."""
@@ -160,21 +191,35 @@ class Daemon:
             await self.app.report()
 
     def _watch(self) -> None:
-        """Every few seconds: deliveries whose time has come, and old rows once in a while."""
-        self._spawn(self.app.deliver())
-        self._spawn(self.pick_up())
+        """Every few seconds: what is due by now, and old rows once in a while."""
+        self._once(self.app.deliver, "deliver")
+        self._once(self.pick_up, "pick up")
+        if self.app.report_owed:
+            self._once(self.app.report, "report")
+        for name in self._again.due(self.app.clock.monotonic()):
+            self._keep(self.lanes.request(name))
         now = self.app.clock.now()
         if self._expired_at is None or abs(now - self._expired_at) > EXPIRE_EVERY:
             self._expired_at = now
-            self._spawn(self.app.expire())
+            self._spawn(self.app.expire(), "expire")
+        self._tell_systemd()
+
+    def _tell_systemd(self) -> None:
+        results = [r for name in self.app.clusters if (r := self.lanes.last(name)) is not None]
+        line = status_line(results, next_at=self.bell.next_at, trouble=self._troubles.newest)
+        self._systemd.status(line)
 
     def _hang_up(self) -> None:
-        self._spawn(self._told_to_reload())
+        self._spawn(self._told_to_reload(), "reload")
 
     async def _told_to_reload(self) -> None:
         self._wrong = None  # whoever asks gets an answer
-        if await self._refresh(anyway=True):
-            self._rung("reload")
+        self._systemd.reloading(monotonic_s=self.app.clock.monotonic())
+        try:
+            if await self._refresh(anyway=True):
+                self._rung("reload")
+        finally:
+            self._systemd.ready()
 
     async def _refresh(self, *, anyway: bool = False) -> bool:
         """Read the configuration again and work with it where it changed, or `anyway`.
@@ -199,11 +244,19 @@ class Daemon:
             await self.app.replace(parts)
             self._wrong = None
         self.bell.set_grid(settings.poll_interval, settings.jitter)
+        self._again = _again(settings)
         journal.info("configuration read again")
         return True
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        self._keep(asyncio.create_task(work))
+    def _spawn(self, work: Coroutine[Any, Any, None], what: str) -> "asyncio.Task[None]":
+        task = asyncio.create_task(work, name=what)
+        self._keep(task)
+        return task
+
+    def _once(self, work: Callable[[], Coroutine[Any, Any, None]], what: str) -> None:
+        """Begin it unless it is still in hand from before, as it is while a disk hangs."""
+        if all(task.get_name() != what for task in self._background):
+            self._spawn(work(), what)
 
     def _keep(self, task: "asyncio.Task[Any]") -> None:
         """Hold a task until it ends and say what went wrong in it."""
@@ -217,10 +270,17 @@ class Daemon:
         if task.cancelled():
             return
         error = task.exception()
-        if isinstance(error, JobmondError):
-            journal.error("failed", error=str(error))
-        elif error is not None:
-            journal.error("failed", exc_info=error)
+        if error is None:
+            self._troubles.worked(task.get_name())
+        elif isinstance(error, JobmondError):
+            self._troubles.failed(task.get_name(), str(error))
+        else:
+            journal.error("failed", what=task.get_name(), exc_info=error)
+        self._tell_systemd()
+
+
+def _again(settings: Settings) -> Again:
+    return Again(settings.backoff_min, min(settings.backoff_max, settings.poll_interval))
 
 
 def row(result: Result, now: datetime) -> dict[str, Any]:

@@ -33,7 +33,8 @@ class Lanes:
         """A sweep of `cluster` that starts after this call; shared with everybody who waits."""
         lane = self._lanes.setdefault(cluster, _Lane())
         if lane.waiting is None:
-            lane.waiting = asyncio.create_task(self._run(cluster, lane, lane.running))
+            work = self._run(cluster, lane, lane.running)
+            lane.waiting = asyncio.create_task(work, name=f"sweep {cluster}")
         lane.waiting_asked = lane.waiting_asked or asked
         return lane.waiting
 

@@ -1,6 +1,7 @@
 """From the command line to a running daemon, or to one sweep without one."""
 
 import asyncio
+import os
 import shlex
 import shutil
 import socket
@@ -16,6 +17,7 @@ from jobmond.app import open_app
 from jobmond.clock import SystemClock
 from jobmond.daemon.counter import desk_of, refit
 from jobmond.daemon.daemon import Daemon
+from jobmond.daemon.notify import Systemd
 from jobmond.daemon.pickup import Pickup
 from jobmond.desk.desk import Desk
 from jobmond.desk.peer import group_id
@@ -47,7 +49,12 @@ async def serve(
     loaded = await asyncio.to_thread(load)
     app = await open_app(loaded.settings, state_directory(env), SystemClock())
     try:
-        daemon = Daemon(app, reload=_again(load, loaded), seed=socket.gethostname())
+        daemon = Daemon(
+            app,
+            reload=_again(load, loaded),
+            seed=socket.gethostname(),
+            systemd=Systemd.of(env, pid=os.getpid()),
+        )
         desk = desk_of(
             app,
             request_sweep=daemon.request,

@@ -27,6 +27,9 @@ class Table(BaseModel):
     )
 
 
+_CREDENTIALS = "CREDENTIALS_DIRECTORY"  # where systemd puts what LoadCredential= names
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """What a path in the file is relative to, and where defaults are."""
@@ -34,12 +37,19 @@ class Place:
     folder: Path
     home: Path
     state: Path
+    credentials: Path | None = None
 
     @classmethod
     def of(cls, env: Mapping[str, str], folder: Path | None = None) -> "Place":
         """The place of a file in `folder`, or of defaults only."""
         state = state_directory(env)
-        return cls(folder=folder or state, home=Path(env.get("HOME") or Path.home()), state=state)
+        given = env.get(_CREDENTIALS, "")
+        return cls(
+            folder=folder or state,
+            home=Path(env.get("HOME") or Path.home()),
+            state=state,
+            credentials=Path(given) if given else None,
+        )
 
 
 # A path means nothing without the folder of the file that names it, and validators get no
@@ -102,8 +112,19 @@ def _path(value: Any) -> Any:
     if isinstance(value, str):
         if not value or "\0" in value:
             raise ValueError("expected a path")
+        if value.startswith(f"${_CREDENTIALS}/"):
+            return _credential(value.partition("/")[2])
         return expanded(value, folder=here().folder, env_home=here().home)
     return value
+
+
+def _credential(name: str) -> Path:
+    folder = here().credentials
+    if folder is None:
+        raise ValueError(
+            f"${_CREDENTIALS} is not set: only a service of systemd with LoadCredential has it"
+        )
+    return folder / name
 
 
 LocalPath = Annotated[Path, BeforeValidator(_path)]

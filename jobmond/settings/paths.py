@@ -40,8 +40,7 @@ def config_path(given: str | None, env: Mapping[str, str], *, etc: Path = _ETC) 
             if not named.exists():
                 raise ConfigError(f"{name}: {named} does not exist")
             return named
-    for folder in (_xdg(env, "XDG_CONFIG_HOME", ".config") / "jobmond", etc / "jobmond"):
-        path = folder / "config.toml"
+    for path in (own_config(env), etc / "jobmond/config.toml"):
         try:
             path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -50,6 +49,11 @@ def config_path(given: str | None, env: Mapping[str, str], *, etc: Path = _ETC) 
             raise ConfigError(f"{path}: {error.strerror}") from error
         return path
     return None
+
+
+def own_config(env: Mapping[str, str]) -> Path:
+    """Where a user's configuration belongs."""
+    return _xdg(env, "XDG_CONFIG_HOME", ".config") / "jobmond/config.toml"
 
 
 def state_directory(env: Mapping[str, str]) -> Path:

@@ -1,5 +1,7 @@
 """One process per database: a lock file beside it that names its holder."""
 
+import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -7,6 +9,9 @@ from pathlib import Path
 from types import TracebackType
 
 from jobmond.errors import Refused, StoreError
+
+# A network file system that was mounted without them.
+_NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 
 
 class StoreLock:
@@ -41,7 +46,8 @@ class StoreLock:
     def release(self) -> None:
         """Give the lock up; without effect where it is not held."""
         if self._descriptor is not None:
-            os.ftruncate(self._descriptor, 0)
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -63,9 +69,12 @@ class StoreLock:
         except BlockingIOError:
             raise Refused(self._taken(os.pread(descriptor, 512, 0))) from None
         except OSError as error:
-            raise StoreError(f"cannot lock {self.path}: {error.strerror}") from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{socket.gethostname()}:{os.getpid()}\n".encode(), 0)
+            fix = "its file system has no locks, set database.url to another one"
+            tail = f"; {fix}" if error.errno in _NO_LOCKS else ""
+            raise StoreError(f"cannot lock {self.path}: {error.strerror}{tail}") from error
+        with contextlib.suppress(OSError):  # a full disk takes the name only, not the lock
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{socket.gethostname()}:{os.getpid()}\n".encode(), 0)
 
     def _taken(self, content: bytes) -> str:
         host, _, pid = content.decode("ascii", "replace").strip().rpartition(":")

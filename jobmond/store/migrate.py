@@ -39,11 +39,12 @@ def upgrade(engine: Engine, *, where: str, path: Path | None) -> None:
 
     Raises:
         DatabaseFromTheFuture: its revision is not one of ours.
-        StoreError: the file belongs to another program.
+        StoreError: the file belongs to another program, or is damaged.
     """
     with engine.connect() as connection:
         connection.execution_options(reading=True)
         with connection.begin():
+            check_whole(connection, where)
             current = revision(connection, where)
         if current == head():
             return
@@ -70,6 +71,19 @@ def _migrate(connection: Connection, where: str) -> None:
     finally:
         if sqlite:
             _driver(connection).execute("PRAGMA foreign_keys=ON")
+
+
+def check_whole(connection: Connection, where: str) -> None:
+    """Look through the whole file: what is damaged must not be worked with until it is worse.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    if connection.dialect.name == "sqlite":
+        said = connection.execute(text("PRAGMA quick_check(1)")).scalar()
+        if said != "ok":
+            first = str(said).strip().splitlines()[-1]
+            raise StoreError(f"{where} is damaged: {first}; restore a copy of it")
 
 
 def revision(connection: Connection, where: str) -> str | None:

@@ -119,8 +119,14 @@ class Host:
     def _run(
         self, module: str, words: Sequence[str], env: Mapping[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
+        return self.run(sys.executable, "-m", module, *words, env=env)
+
+    def run(
+        self, *words: str, env: Mapping[str, str] | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """Any program, with this account's environment."""
         return subprocess.run(
-            [sys.executable, "-m", module, *words],
+            words,
             env=env or self.env,
             cwd=self.home,
             capture_output=True,
@@ -130,13 +136,13 @@ class Host:
             check=False,
         )
 
-    def daemon(self, *words: str) -> "RunningDaemon":
-        """Start a daemon and wait until it answers."""
+    def daemon(self, *words: str, under: Sequence[str] = ()) -> "RunningDaemon":
+        """Start a daemon, maybe `under` another program, and wait until it answers."""
         self._journals += 1
         journal = self.home / f"journal-{self._journals}"
         with journal.open("w") as out:
             process = self.spawn(
-                sys.executable, "-m", "jobmond", "run", *words, stdout=out, stderr=out
+                *under, sys.executable, "-m", "jobmond", "run", *words, stdout=out, stderr=out
             )
         running = RunningDaemon(process, journal)
         until(lambda: running.says("event=ready") or process.poll() is not None, "a daemon starts")

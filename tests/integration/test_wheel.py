@@ -39,11 +39,19 @@ def test_it_holds_the_migrations(wheel: zipfile.ZipFile) -> None:
     assert written <= packed
 
 
+def test_it_holds_the_units(wheel: zipfile.ZipFile) -> None:
+    units = {n for n in wheel.namelist() if n.startswith("jobmond/_systemd/")}
+    assert units == {
+        "jobmond/_systemd/jobmond.service",
+        "jobmond/_systemd/jobmond-user.service",
+    }
+
+
 def test_it_holds_every_module_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     names = {n for n in wheel.namelist() if n.startswith("jobmond/")}
     modules = {str(p.relative_to(ROOT)) for p in (ROOT / "jobmond").rglob("*.py")}
     assert modules <= names
-    assert not [n for n in wheel.namelist() if n.startswith(("tests/", "migrations/"))]
+    assert not [n for n in wheel.namelist() if n.startswith(("tests/", "migrations/", "deploy/"))]
     assert not [n for n in names if "__pycache__" in n]
 
 

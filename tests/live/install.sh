@@ -5,7 +5,7 @@
 set -eu
 
 PACKAGES="slurmctld slurmd slurmdbd slurm-client munge mariadb-server mariadb-client
- openssh-server openssh-client postgresql tcsh fish zsh ksh"
+ openssh-server openssh-client postgresql tcsh fish zsh ksh systemd faketime"
 
 missing=
 for package in $PACKAGES; do

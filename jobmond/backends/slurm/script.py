@@ -18,7 +18,7 @@ _UNSET = (
 )
 
 # Sites that put Slurm on PATH in a login profile only, which a script never reads.
-_ELSEWHERE = "/opt/slurm/bin:/usr/local/slurm/bin:/cm/shared/apps/slurm/current/bin"
+ELSEWHERE = "/opt/slurm/bin:/usr/local/slurm/bin:/cm/shared/apps/slurm/current/bin"
 
 # `ask NAME COMMAND…` frames a command's output, exit status and error text. The frame's mark is
 # random, so no job name can look like one.
@@ -191,7 +191,7 @@ def details(nonce: Nonce, ids: Sequence[str], *, each_s: int, bin_dir: str | Non
 
 def _prelude(nonce: Nonce, bin_dir: str | None) -> str:
     first = f"{shlex.quote(bin_dir)}:" if bin_dir else ""
-    path = f'{first}"$PATH":{_ELSEWHERE}'
+    path = f'{first}"$PATH":{ELSEWHERE}'
     return _PRELUDE.format(unset=_UNSET, path=path, mark=nonce.frame)
 
 

@@ -31,6 +31,7 @@ class FakeDaemon:
     socket: Path
     answers: dict[str, list[Any]] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
+    version: str | None = None
 
     def on(self, route: str, *answers: Any) -> None:
         self.answers[route] = list(answers)
@@ -64,6 +65,8 @@ def _handler(fake: FakeDaemon) -> type[BaseHTTPRequestHandler]:
             status, content = fake.answer(self.command, self.path, body)
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
+            if fake.version is not None:
+                self.send_header("Jobmond-Version", fake.version)
             self.end_headers()
             self.wfile.write(content)
 
