@@ -1,15 +1,15 @@
 """What changed, as news."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from jobmond.analysis.instants import duration, rfc3339
+from jobmond.analysis.instants import instant, span
 from jobmond.analysis.mask import mask
+from jobmond.analysis.objects import diagnosis_object, signal_object
 from jobmond.analysis.visible import visible
 from jobmond.model.job import ClusterHealth, Job
-from jobmond.model.outcome import Diagnosis, Followup, News, Signal, Transition
+from jobmond.model.outcome import Followup, News, Signal, Transition
 from jobmond.model.state import ClusterStatus, Severity, State
 
 _ALARM = frozenset({State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAIL, State.LOST, State.TIMEOUT})
@@ -135,22 +135,6 @@ def signal_news(job: Job, signal: Signal, type_: str, *, at: datetime) -> News:
     )
 
 
-def signal_object(signal: Signal) -> dict[str, Any]:
-    """The object of `signals` in the status document."""
-    found: dict[str, Any] = {
-        "rule": signal.rule,
-        "severity": signal.severity.value,
-        "title": visible(signal.title),
-        "step": signal.step,
-        "last_step": signal.last_step,
-        "evidence": dict(signal.evidence),
-        "action": signal.action,
-    }
-    if signal.recovered_at:
-        found["recovered_at"] = rfc3339(signal.recovered_at)
-    return found
-
-
 def cluster_news(before: ClusterHealth | None, after: ClusterHealth, *, at: datetime) -> News:
     """A cluster's trouble, or its end."""
     level = {
@@ -160,10 +144,10 @@ def cluster_news(before: ClusterHealth | None, after: ClusterHealth, *, at: date
     body = " ".join(t for t in (after.error, after.remedy and f"Try: {after.remedy}") if t)
     title = f"cluster {after.name}: {after.status}"
     if after.status == ClusterStatus.OK and before is not None:
-        title += f" again, after {duration((at - before.since).total_seconds())}"
+        title += f" again, after {span((at - before.since).total_seconds())}"
     payload = {
         "schema": 1,
-        "at": rfc3339(at),
+        "at": instant(at),
         "type": "cluster",
         "severity": level.value,
         "cluster": after.name,
@@ -193,13 +177,6 @@ def followup_news(job: Job, followup: Followup, *, at: datetime) -> News:
         title=followup.title,
         more={"followup": {"id": followup.id, "kind": followup.kind, "state": followup.state}},
     )
-
-
-def diagnosis_object(diagnosis: Diagnosis | None) -> dict[str, Any] | None:
-    """The object of `diagnosis` in documents and news."""
-    if diagnosis is None:
-        return None
-    return {**asdict(diagnosis), "excerpt": list(diagnosis.excerpt)}
 
 
 def _identity(job: Job) -> str:
@@ -238,7 +215,7 @@ def _body(job: Job) -> str:
     said = (
         ("native", job.native),
         ("reason", facts.reason),
-        ("elapsed", duration(facts.elapsed_s) if facts.elapsed_s is not None else None),
+        ("elapsed", span(facts.elapsed_s) if facts.elapsed_s is not None else None),
         ("nodes", facts.nodes),
         ("proof", job.proof),
     )
@@ -257,7 +234,7 @@ def _job_news(
 ) -> News:
     payload = {
         "schema": 1,
-        "at": rfc3339(at),
+        "at": instant(at),
         "type": type_,
         "severity": level.value,
         "job": {

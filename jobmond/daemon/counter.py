@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jobmond.analysis.instants import rfc3339
+from jobmond.analysis.instants import instant
 from jobmond.app import App
 from jobmond.desk.aim import ClusterInfo
 from jobmond.desk.budget import SweepBudget
@@ -140,11 +140,11 @@ def _record(folder: Path, job: Job, end: LocalExit) -> None:
         "log": job.choices.log_path,
         "workdir": job.facts.workdir,
         "user": job.facts.user,
-        "started_at": rfc3339(job.facts.started_at) if job.facts.started_at else None,
+        "started_at": instant(job.facts.started_at),
         **known,
         "exit_code": end.exit_code,
         "signal": end.signal,
-        "ended_at": rfc3339(end.ended_at),
+        "ended_at": instant(end.ended_at),
     }
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}.tmp")

@@ -1,15 +1,15 @@
 """The status document: the one form in which jobs are shown, stored and sent."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from jobmond.analysis.objects import diagnosis_object, plain, signal_object
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.observation import TaskCounts
-from jobmond.model.outcome import Diagnosis, Signal, SinkStanding
+from jobmond.model.outcome import SinkStanding
 from jobmond.model.state import TERMINAL, Bucket, State
 from jobmond.reports.note import continued, note, open_signals, since_started_s
 from jobmond.reports.times import instant
@@ -40,7 +40,7 @@ def status_document(
     return {
         "schema": SCHEMA,
         "generated_at": instant(now),
-        "daemon": {key: _plain(value) for key, value in daemon.items()},
+        "daemon": {key: plain(value) for key, value in daemon.items()},
         "clusters": [cluster_object(c) for c in sorted(clusters, key=lambda c: c.name)],
         "sinks": [sink_object(s) for s in sinks],
         "summary": summary(shown),
@@ -98,38 +98,6 @@ def job_object(job: Job, now: datetime, *, older: bool = False) -> dict[str, Any
         },
     }
     return shown if job.choices.session is None else {**shown, "session": job.choices.session}
-
-
-def signal_object(signal: Signal) -> dict[str, Any]:
-    """A signal in the interface's words; `recovered_at` only where it has recovered."""
-    shown = {
-        "rule": signal.rule,
-        "severity": signal.severity.value,
-        "title": signal.title,
-        "step": signal.step,
-        "last_step": signal.last_step,
-        "evidence": _plain(signal.evidence),
-        "action": signal.action,
-    }
-    if signal.recovered_at is None:
-        return shown
-    return {**shown, "recovered_at": instant(signal.recovered_at)}
-
-
-def diagnosis_object(diagnosis: Diagnosis | None) -> dict[str, Any] | None:
-    """A diagnosis in the interface's words."""
-    if diagnosis is None:
-        return None
-    return {
-        "cause": diagnosis.cause,
-        "summary": diagnosis.summary,
-        "line": diagnosis.line,
-        "first_line": diagnosis.first_line,
-        "offset": diagnosis.offset,
-        "excerpt": list(diagnosis.excerpt),
-        "fingerprint": diagnosis.fingerprint,
-        "victims": diagnosis.victims,
-    }
 
 
 def cluster_object(health: ClusterHealth) -> dict[str, Any]:
@@ -249,16 +217,3 @@ def _place(job: Job) -> tuple[int, bool, float, str]:
     over = job.state in TERMINAL
     ended = (job.ended_at or job.added_at).timestamp() if over else 0.0
     return (_BUCKETS.index(job.bucket), over, -ended, job.ref)
-
-
-def _plain(value: Any) -> Any:
-    """Values that JSON knows: instants as text, NaN and infinities as words."""
-    if isinstance(value, datetime):
-        return instant(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(part) for part in value]
-    return value

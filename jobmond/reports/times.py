@@ -3,15 +3,12 @@
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from jobmond.analysis.instants import instant, span
+
+__all__ = ["ago", "instant", "local", "parse_instant", "seconds", "since", "span"]
+
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _SPAN = re.compile(r"(\d{1,9})([smhdw])")
-
-
-def instant(at: datetime | None) -> str | None:
-    """RFC 3339 in UTC with `Z`, to the second; None stays None."""
-    if at is None:
-        return None
-    return at.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat() + "Z"
 
 
 def parse_instant(text: object) -> datetime | None:
@@ -23,21 +20,6 @@ def parse_instant(text: object) -> datetime | None:
     except ValueError:
         return None
     return at if at.tzinfo is not None else None
-
-
-def span(seconds: float | None) -> str:
-    """A duration in at most two units: `45s`, `12m`, `3h05m`, `2d04h`; `—` where unknown."""
-    if seconds is None:
-        return "—"
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole}s"
-    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
-    if hours < 1:
-        return f"{minutes}m"
-    if days < 1:
-        return f"{hours}h{minutes % 60:02d}m"
-    return f"{days}d{hours % 24:02d}h"
 
 
 def ago(at: datetime | None, now: datetime) -> str:

@@ -39,7 +39,7 @@ def test_add_in_full():
         "type": "rl",
         "run": "grid",
         "user": "alice",
-        "log": "/work/a b.out",
+        "log": "/scratch/a b.out",
         "submitted_at": "2026-11-29T19:00:00+01:00",
     }
     assert AddRequest.read(body) == AddRequest(
@@ -53,7 +53,7 @@ def test_add_in_full():
             type="rl",
             run="grid",
             user="alice",
-            log_path="/work/a b.out",
+            log_path="/scratch/a b.out",
             labels_add=frozenset({"no-kill", "agentic"}),
         ),
         submitted_at=datetime(2026, 11, 29, 18, tzinfo=UTC),
