@@ -5,6 +5,7 @@ A file is a list of entries, or an object that holds that list under `jobs` or `
 itself, so that unknown keys, order and formatting stay as they were.
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from jobmond.analysis.visible import visible
 
 LISTS = ("jobs", "active_jobs")
 _TYPES = ("slurm", "nel", "launcher", "local", "kubernetes", "iris")
-_ID_CHARS, _WORD_CHARS, _PROSE_CHARS, _OWNER_CHARS = 512, 256, 4096, 4096
+_KEY_CHARS, _ID_CHARS, _WORD_CHARS, _PROSE_CHARS, _OWNER_CHARS = 200, 512, 256, 4096, 4096
 _OWNER_DEPTH = 8
 
 
@@ -132,8 +133,9 @@ class _Unusable(ValueError):
 def _key(value: Mapping[str, Any]) -> str:
     """Whatever the values are: an entry that cannot be used must not pass for another."""
     parts = [value.get(name) for name in ("type", "id", "host", "submitted")]
-    words = [str(part) if isinstance(part, str | int | float) else "" for part in parts]
-    return json.dumps([word.strip()[:_ID_CHARS] for word in words])
+    words = [str(part).strip() if isinstance(part, str | int | float) else "" for part in parts]
+    key = json.dumps(words)
+    return key if len(key) <= _KEY_CHARS else hashlib.sha256(key.encode()).hexdigest()
 
 
 def _id(value: Any) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, or_, select
 
+from jobmond.model.registered import Stage
 from jobmond.model.state import PostMortem
 from jobmond.store.news import DELIVERED, GIVEN_UP
 from jobmond.store.schema import (
@@ -15,6 +16,7 @@ from jobmond.store.schema import (
     followups,
     incarnations,
     outbox,
+    registry_entries,
     runs,
 )
 
@@ -83,6 +85,13 @@ def _forgettable(before: datetime) -> ColumnElement[bool]:
         left_at < before,
         or_(table.untracked_at.is_(None), table.untracked_at < before),
         ~owed.exists(),
+        # An entry that still stands in its file would be taken for a new job.
+        ~select(registry_entries.c.key)
+        .where(
+            registry_entries.c.incarnation_id == table.id,
+            registry_entries.c.stage != Stage.GONE.value,
+        )
+        .exists(),
     )
 
 

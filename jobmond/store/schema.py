@@ -229,3 +229,32 @@ meta = Table(
     Column("last_sweep_at", Instant),
     Column("next_sweep_at", Instant),
 )
+
+# Files that somebody asked to watch, beside those of the configuration.
+registry_files = Table(
+    "registry_files",
+    metadata,
+    Column("path", Words, primary_key=True),
+    Column("watched_since", Instant, nullable=False),
+    Column("watched_by", Words, nullable=False),
+)
+
+# `stage`: `present` in the file, `missing` since the last look, `gone` for good. A row outlives its
+# entry, so that one whose incarnation has ended is known when a file brings it back. `sole` is
+# whether nobody but registry files asked for the job. `last_status` is what stood there last.
+registry_entries = Table(
+    "registry_entries",
+    metadata,
+    Column("path", Words, primary_key=True),
+    Column("key", Words, primary_key=True),
+    Column(
+        "incarnation_id",
+        ForeignKey("incarnations.id", ondelete="CASCADE"),
+        nullable=False,
+        index=True,
+    ),
+    Column("stage", Words, nullable=False),
+    Column("since", Instant, nullable=False),
+    Column("sole", Boolean, nullable=False),
+    Column("last_status", Words),
+)

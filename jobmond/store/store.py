@@ -14,6 +14,7 @@ from jobmond.model.state import Kind
 from jobmond.store import migrate, news, people, records, retention, sweeping
 from jobmond.store.engine import database_file, engine, named, reading, writing
 from jobmond.store.records import AuditLine
+from jobmond.store.registries import Registries
 from jobmond.store.retention import Expired
 from jobmond.store.rows import jobs_where
 from jobmond.store.schema import incarnations
@@ -262,6 +263,11 @@ class Store:
     def outbox_sinks(self) -> tuple[str, ...]:
         """The sinks that something waits for, whether they are configured or not."""
         return self._read(news.waiting_sinks)
+
+    @property
+    def registries(self) -> Registries:
+        """What is remembered of registry files."""
+        return Registries(self._read, self._write)
 
     # Housekeeping
 

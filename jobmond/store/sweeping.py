@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, se
 from jobmond.model.commit import ClusterSnapshot, SweepCommit
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.state import Bucket, Kind, PostMortem, State
-from jobmond.store import codec
+from jobmond.store import codec, registries
 from jobmond.store.choosing import Place, placed
 from jobmond.store.engine import IN_LIST, batched, insert_new, upsert, write
 from jobmond.store.landing import Landed, Plan, Standing, plan
@@ -85,8 +85,10 @@ def commit(connection: Connection, swept: SweepCommit) -> None:
     _leave(connection, decided, swept.at)
     _update(connection, decided.landed, run_ids, swept.at)
     numbers = _insert(connection, decided.landed, run_ids, swept.at)
+    registries.merge(connection, decided.folded)
     _fold(connection, decided, standing)
     _record(connection, decided.landed, numbers)
+    _registries(connection, decided, numbers, swept.at)
     tell(connection, swept.news)
     owe(connection, swept.deliveries)
     _followups(connection, swept)
@@ -293,6 +295,17 @@ def _record(connection: Connection, landed: Sequence[Landed], numbers: Mapping[i
         connection.execute(delete(signals).where(signals.c.incarnation_id.in_(some)))
     rows = [row for number, held in changed.items() for row in signal_rows(number, held)]
     write(connection, signals.insert(), rows)
+
+
+def _registries(
+    connection: Connection, decided: Plan, numbers: Mapping[int, int], at: datetime
+) -> None:
+    """What the entries of registry files mean now, and the files that do not say so yet."""
+    fresh = [(decided.landed[place].job, number) for place, number in numbers.items()]
+    registries.follow(connection, [(job, number) for job, number in fresh if job.tracked])
+    touched = {one.job.id for one in decided.landed if one.job.id}
+    touched |= {*numbers.values(), *decided.folded.values(), *decided.displaced}
+    registries.owe_writes(connection, sorted(touched), at)
 
 
 def _followups(connection: Connection, swept: SweepCommit) -> None:
