@@ -20,14 +20,15 @@ from jobmond.errors import StoreError, TransportError
 from jobmond.model.job import Choices, Classified
 from jobmond.model.observation import Facts
 from jobmond.model.state import Kind
-from jobmond.ports import Backend, Clock, Rule, Transport
+from jobmond.ports import Backend, Clock, Rule, Sink, Transport
 from jobmond.reports.document import status_document, with_unused
 from jobmond.settings import Settings
-from jobmond.settings.clusters import LocalCluster, SlurmCluster
+from jobmond.settings.clusters import AnyCluster, LocalCluster, SlurmCluster
 from jobmond.store import Store, StoreLock
 from jobmond.store.engine import database_file
 from jobmond.store.filesystem import network_file_system
 from jobmond.store.launched import Keep, forget
+from jobmond.store.registries import sink_name
 from jobmond.store.reportfile import write_report
 from jobmond.store.standing import check_not_emptied
 from jobmond.store.writer import Writer
@@ -37,6 +38,7 @@ from jobmond.sweep.couriers import Couriers
 from jobmond.sweep.deliver import Post, all_rounds
 from jobmond.sweep.outlets import Outlets, outlets
 from jobmond.sweep.sweep import Result, Sweeper
+from jobmond.sweep.write_back import StoredWords, write_backs
 
 journal = structlog.get_logger("jobmond.app")
 
@@ -57,7 +59,10 @@ class Parts:
 
 @dataclass(slots=True)
 class App:
-    """A store and the parts that work on it. `state` is the directory for files of our own."""
+    """A store and the parts that work on it. `state` is the directory for files of our own.
+
+    `registry_files` are the paths watched at the last look.
+    """
 
     store: Store
     writer: Writer
@@ -69,6 +74,7 @@ class App:
     on_commit: Callable[[], object] = lambda: None
     last_sweep_at: datetime | None = None
     found: dict[str, tuple[datetime, tuple[Found, ...]]] = field(default_factory=dict)
+    registry_files: Set[str] = frozenset()
     couriers: Couriers = field(default_factory=Couriers)
     report_owed: str | None = None  # why the last report is not on disk
     _delivering: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -77,6 +83,11 @@ class App:
     @property
     def clusters(self) -> Mapping[str, Cluster]:
         return self.parts.clusters
+
+    @property
+    def tables(self) -> Mapping[str, AnyCluster]:
+        """The clusters' settings, as their ops files have changed them."""
+        return self.parts.settings.clusters
 
     async def sweep(self, name: str, *, asked: bool = False) -> Result:
         """Sweep one cluster, deliver what it concluded, write the report."""
@@ -101,7 +112,15 @@ class App:
         )
         self.couriers.wake(post, self.parts.outlets.far)
         async with self._delivering:
-            await all_rounds(post, self.parts.outlets.near)
+            near = self.parts.outlets.near | await self._write_backs()
+            await all_rounds(post, near)
+
+    async def _write_backs(self) -> dict[str, Sink]:
+        if not self.registry_files:
+            return {}
+        waiting = await self.writer.call(self.store.outbox_sinks)
+        words = StoredWords(self.store.registries, self.writer.call, self.clock)
+        return write_backs(waiting, self.registry_files, words)
 
     async def report(self) -> None:
         """Write `report.json`, for when no daemon answers; one that cannot be written is told once
@@ -145,7 +164,7 @@ class App:
 
     def sink_names(self) -> tuple[str, ...]:
         """What news and entries go to, in the order of the configuration."""
-        return (*self.parts.settings.sinks, AGENT_LOG)
+        return (*self.parts.settings.sinks, AGENT_LOG, *map(sink_name, sorted(self.registry_files)))
 
     async def watched(self) -> list[str]:
         """The clusters that a tick has to sweep: with tracked jobs, discovering, or switched off.

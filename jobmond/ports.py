@@ -233,3 +233,15 @@ class FarSink(Sink, Protocol):
             SinkRetry: something of this host is not as it should be.
         """
         ...
+
+
+class RegistryWords(Protocol):
+    """What the entries of a registry file should say, asked when the file is written."""
+
+    async def wanted(self, path: str) -> Mapping[str, str | None]:
+        """The status of each entry by its key; None where the entry should go."""
+        ...
+
+    async def stood(self, path: str, written: Mapping[str, str | None]) -> None:
+        """These entries say so now."""
+        ...

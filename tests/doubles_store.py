@@ -70,6 +70,16 @@ class FixedClock:
         self.mono_s += seconds
 
 
+class NoRegistries:
+    """No registry file asked for anything."""
+
+    def __init__(self) -> None:
+        self.held: list[int] = []
+
+    def hold(self, job_id: int) -> None:
+        self.held.append(job_id)
+
+
 @dataclass
 class MemoryStore:
     """Lists in place of tables; nothing is checked that the real one's tests check."""
@@ -81,6 +91,7 @@ class MemoryStore:
     steps: dict[int, list[Transition]] = field(default_factory=dict)
     audited: list[tuple[int, str, str, Mapping[str, Any]]] = field(default_factory=list)
     swept: dict[str, datetime] = field(default_factory=dict)
+    registries: NoRegistries = field(default_factory=NoRegistries)
     sinks: list[SinkStanding] = field(default_factory=list)
 
     def standings(self) -> Sequence[SinkStanding]:

@@ -20,6 +20,7 @@ from jobmond.sweep.sweep import Result
 journal = structlog.get_logger("jobmond.daemon")
 
 EXPIRE_EVERY = timedelta(hours=6)
+NOTICE_S = 5.0  # a file system that does not answer holds up no sweep for longer
 
 
 class Server(Protocol):
@@ -37,8 +38,9 @@ class Daemon:
     """One run of the daemon, from start to SIGTERM.
 
     `reload` reads the configuration again and raises what is wrong with it. `pick_up` tracks what
-    was left to be found, `idle` is called at a start with nothing to watch, `refit` with
-    settings that are about to be taken, which it may refuse.
+    was left to be found, `notice` what other programs wrote by now, before a sweep; `idle` is
+    called at a start with nothing to watch, `refit` with settings that are about to be taken,
+    which it may refuse.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Daemon:
         self.idle: Callable[[], object] = lambda: None
         self.refit: Callable[[Settings], object] = lambda settings: None
         self.pick_up: Callable[[], Coroutine[Any, Any, None]] = _nothing
+        self.notice: Callable[[], Coroutine[Any, Any, None]] = _nothing
         self.lanes = Lanes(self._sweep)
         settings = app.parts.settings
         self._again = _again(settings)
@@ -136,6 +139,7 @@ class Daemon:
 
     async def request(self, name: str | None, wait: bool) -> Sequence[Mapping[str, Any]]:
         """A sweep of one cluster (asked by name) or of all; rows of the interface."""
+        await self._noticed()
         names = [name] if name is not None else list(self.app.clusters)
         tasks = [self.lanes.request(n, asked=name is not None) for n in names]
         for task in tasks:
@@ -168,6 +172,12 @@ class Daemon:
         self._spawn(self._rest(), "rest")
         return result
 
+    async def _noticed(self) -> None:
+        """What other programs left until now, as far as it can be had in a moment."""
+        look = asyncio.create_task(self.notice())
+        self._keep(look)
+        await asyncio.wait([look], timeout=NOTICE_S)
+
     def _rung(self, why: str) -> None:
         self._spawn(self._look(why), "look")
 
@@ -175,6 +185,7 @@ class Daemon:
         """Sweep everything there is to watch; fall asleep where there is nothing."""
         if why == "tick":
             await self._refresh()
+        await self._noticed()
         names = await self.app.watched()
         if not names:
             self.bell.sleep()

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from jobmond.daemon.counter import desk_of, refit
 from jobmond.daemon.daemon import Daemon
 from jobmond.daemon.notify import Systemd
 from jobmond.daemon.pickup import Pickup
+from jobmond.daemon.registries import Registries
 from jobmond.desk.desk import Desk
 from jobmond.desk.peer import group_id
 from jobmond.errors import ConfigError
@@ -63,7 +64,9 @@ async def serve(
             last_answer=daemon.last_answer,
         )
         daemon.refit = partial(refit, desk)
-        daemon.pick_up = Pickup(desk, app.runs, app.runs_since).look
+        pickup, registries = Pickup(desk, app.runs, app.runs_since), Registries(app, desk)
+        daemon.pick_up = partial(_one_by_one, pickup.look, registries.look_around)
+        daemon.notice = registries.look
         daemon.idle = lambda: [say(line) for line in first_steps(sys.argv[0], given_socket)]
         app.next_sweep_at = lambda: daemon.bell.next_at
         app.on_commit = desk.notify
@@ -71,6 +74,11 @@ async def serve(
         await daemon.run(server, before_end=desk.close)
     finally:
         await app.close()
+
+
+async def _one_by_one(*looks: Callable[[], Awaitable[None]]) -> None:
+    for look in looks:
+        await look()
 
 
 def _again(load: Callable[[], Loaded], first: Loaded) -> Callable[[], Settings]:
@@ -150,7 +158,9 @@ async def sweep_once(load: Callable[[], Loaded], env: Mapping[str, str]) -> list
     app = await open_app(loaded.settings, state_directory(env), SystemClock())
     try:
         await app.deliver()
-        await Pickup(desk_of(app), app.runs, app.runs_since).look()
+        desk = desk_of(app)
+        await Pickup(desk, app.runs, app.runs_since).look()
+        await Registries(app, desk).look()
         done = await asyncio.gather(*(app.sweep(name) for name in app.clusters))
         if app.parts.outlets.far:
             await app.couriers.idle(timeout_s=RECEIVERS_S)

@@ -155,7 +155,7 @@ class Desk:
             rows = [await self._add_one(request.ids[0], request, asker)]
         else:
             rows = [await self._add_or_say(word, request, asker) for word in request.ids]
-        await self._swept_soon(row["ref"] for row in rows if row["error"] is None)
+        await self.swept_soon(row["ref"] for row in rows if row["error"] is None)
         return rows
 
     async def change(self, word: str, wish: Wish, peer: Peer) -> Row:
@@ -182,7 +182,7 @@ class Desk:
         asker = await self._asker(peer)
         known = {found.ref: found for found in self.discovered()}
         rows = [await self._track_one(ref, known, asker) for ref in refs]
-        await self._swept_soon(row["ref"] for row in rows if row["error"] is None)
+        await self.swept_soon(row["ref"] for row in rows if row["error"] is None)
         return rows
 
     async def sweep(self, request: SweepRequest, peer: Peer) -> list[Row]:
@@ -215,7 +215,7 @@ class Desk:
         """Track a process of this host that the peer has started."""
         asker = await self._asker(peer)
         added, note = await self._started(start, asker)
-        await self._swept_soon([added.job.ref])
+        await self.swept_soon([added.job.ref])
         return {"ref": added.job.ref, "created": added.created, "note": note}
 
     async def take_up(self, starts: Sequence[LocalStart], peer: Peer) -> list[Row]:
@@ -241,7 +241,7 @@ class Desk:
                 rows.append({"ref": f"{cluster}/{start.native_id}", "error": str(refusal)})
             else:
                 rows.append({"ref": added.job.ref, "error": None})
-        await self._swept_soon(row["ref"] for row in rows if row["error"] is None)
+        await self.swept_soon(row["ref"] for row in rows if row["error"] is None)
         return rows
 
     async def local_ended(self, request: LocalExit, peer: Peer) -> Row:
@@ -251,7 +251,7 @@ class Desk:
         job = await self.call(track.ended_locally, self.store, request.ref, asker, detail)
         if self.local_exit is not None:
             await self.local_exit(job, request)
-        await self._swept_soon([job.ref])
+        await self.swept_soon([job.ref])
         return {"ref": job.ref}
 
     async def _asker(self, peer: Peer) -> Asker:
@@ -331,7 +331,8 @@ class Desk:
         tracked = {job.ref for job in jobs if job.tracked}
         return [found for found in self.discovered() if found.ref not in tracked]
 
-    async def _swept_soon(self, refs: Iterable[str]) -> None:
+    async def swept_soon(self, refs: Iterable[str]) -> None:
+        """Jobs were added, or ended: wake up, and ask for sweeps of their clusters."""
         names = {ref.partition("/")[0] for ref in refs}
         if names and not self._bell.closed:
             self.wake()

@@ -9,14 +9,61 @@ from jobmond.model.commit import Added
 from jobmond.model.job import Choices, Classified, ClusterHealth, Job
 from jobmond.model.observation import Facts, Seen
 from jobmond.model.outcome import Followup, News, SinkStanding, Transition
+from jobmond.model.registered import Registered, Stage, WatchedFile
 from jobmond.model.state import Kind
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class Registers(Protocol):
+    """The store's synchronous methods about registry files; each is one transaction."""
+
+    def entries(self, path: str) -> Sequence[Registered]: ...
+
+    def add(
+        self,
+        path: str,
+        key: str,
+        cluster: str,
+        kind: Kind,
+        native_id: str,
+        *,
+        choices: Choices,
+        classified: Classified,
+        submitted_at: datetime | None,
+        last_status: str | None,
+        now: datetime,
+    ) -> Added: ...
+
+    def join(
+        self, path: str, key: str, job_id: int, *, last_status: str | None, now: datetime
+    ) -> None: ...
+
+    def move(self, path: str, keys: Collection[str], stage: Stage, now: datetime) -> None: ...
+
+    def forget(self, path: str, key: str) -> None: ...
+
+    def needed(self, job_id: int) -> bool: ...
+
+    def hold(self, job_id: int) -> None: ...
+
+    def wanted(self, path: str) -> Mapping[str, str | None]: ...
+
+    def stood(self, path: str, written: Mapping[str, str | None], now: datetime) -> None: ...
+
+    def owe(self, path: str, now: datetime) -> None: ...
+
+    def files(self) -> Sequence[WatchedFile]: ...
+
+    def watch(self, path: str, *, by: str, now: datetime) -> None: ...
+
+
 class Shelf(Protocol):
     """The store's synchronous methods that answer people; each is one transaction."""
+
+    @property
+    def registries(self) -> Registers: ...
 
     def find(self, word: str) -> Sequence[Job]: ...
 

@@ -72,6 +72,7 @@ def track(store: Shelf, subject: Subject, wish: Wish, classify: Classify, asker:
     same = [job for job in store.find(subject.ref) if job.ref == subject.ref]
     known = max(same, key=lambda job: job.id, default=None)
     if known is not None and known.tracked and subject.birth in (None, known.birth):
+        store.registries.hold(known.id)
         return Added(_give(store, known, wish, classify, asker), created=False)
     if known is not None and _would_change(known, subject, wish):
         asker.rights.check_change(asker.peer, known)
@@ -87,6 +88,8 @@ def track(store: Shelf, subject: Subject, wish: Wish, classify: Classify, asker:
         now=asker.now,
         submitted_at=subject.submitted_at,
     )
+    if known is not None:
+        store.registries.hold(added.job.id)
     _audit(store, asker, "add", subject.ref, {**wish.words(), "created": added.created})
     return added
 

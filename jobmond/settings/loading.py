@@ -172,7 +172,10 @@ def _with_sinks(settings: Settings) -> Settings:
     sinks: dict[str, SinkTable] = {}
     for name, sink in settings.sinks.items():
         require(registry.sinks, sink.kind, f"sinks.{name}.kind")
-        options = validated(registry.sinks[sink.kind], sink.options, ("sinks", name))
+        factory = registry.sinks[sink.kind]
+        if getattr(factory, "internal", False):
+            raise ConfigError(f"sinks.{name}.kind: {sink.kind} is set up by registry_files alone")
+        options = validated(factory, sink.options, ("sinks", name))
         sinks[name] = SinkTable(kind=sink.kind, **options)
     return settings.model_copy(update={"sinks": sinks})
 
@@ -208,7 +211,7 @@ def _without_effect(settings: Settings) -> Iterator[str]:
 
     Whoever relies on one must not find out from what did not happen.
     """
-    for key in ("registry_files", "nel", "launcher"):
+    for key in ("nel", "launcher"):
         if getattr(settings, key) != Settings.model_fields[key].get_default(
             call_default_factory=True, validated_data={}
         ):
@@ -216,6 +219,6 @@ def _without_effect(settings: Settings) -> Iterator[str]:
     if settings.policy.on_collapse == "cancel":
         yield "policy.on_collapse has no effect in this version; nothing is ever cancelled"
     for name, cluster in settings.clusters.items():
-        for key in ("ops_file", "benign", "ckpt_dirs", "log_dirs"):
+        for key in ("benign", "ckpt_dirs", "log_dirs"):
             if getattr(cluster, key):
                 yield f"clusters.{name}.{key} has no effect in this version"

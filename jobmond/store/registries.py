@@ -7,10 +7,11 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from jobmond.model.commit import Added
-from jobmond.model.job import Classified, Job
+from jobmond.model.job import Choices, Classified, Job
+from jobmond.model.observation import Facts
 from jobmond.model.outcome import Delivery
 from jobmond.model.registered import Registered, Stage, WatchedFile
-from jobmond.model.state import TERMINAL
+from jobmond.model.state import TERMINAL, Kind
 from jobmond.store import people
 from jobmond.store.engine import IN_LIST, batched, upsert, write
 from jobmond.store.news import PENDING, owe
@@ -43,18 +44,27 @@ class Registries:
         self,
         path: str,
         key: str,
-        asked: Job,
+        cluster: str,
+        kind: Kind,
+        native_id: str,
         *,
+        choices: Choices,
         classified: Classified,
         submitted_at: datetime | None,
         last_status: str | None,
         now: datetime,
     ) -> Added:
-        """Track what an entry means, as `Store.add` does, and remember the entry.
-
-        Raises:
-            Refused: the id is tracked with another birth.
-        """
+        """Track what an entry means, as `Store.add` does, and remember the entry."""
+        asked = people.fresh(
+            cluster,
+            kind,
+            native_id,
+            choices=choices,
+            classified=classified,
+            birth=None,
+            facts=Facts(submitted_at=submitted_at),
+            now=now,
+        )
         added: Added = self._write(
             add,
             (path, key),
@@ -177,9 +187,7 @@ def _put(
     now: datetime,
 ) -> None:
     path, key = entry
-    connection.execute(
-        delete(registry_entries).where(_entries.path == path, _entries.key == key)
-    )
+    connection.execute(delete(registry_entries).where(_entries.path == path, _entries.key == key))
     connection.execute(
         insert(registry_entries),
         {
@@ -206,9 +214,7 @@ def move(
 
 
 def forget(connection: Connection, path: str, key: str) -> None:
-    connection.execute(
-        delete(registry_entries).where(_entries.path == path, _entries.key == key)
-    )
+    connection.execute(delete(registry_entries).where(_entries.path == path, _entries.key == key))
 
 
 def needed(connection: Connection, job_id: int) -> bool:

@@ -21,7 +21,7 @@ class TestEveryKind:
 
 
 def test_the_sinks_are_these():
-    assert registry.sinks.offered() == ("agent-log", "file", "journal", "webhook")
+    assert registry.sinks.offered() == ("agent-log", "file", "journal", "registry-file", "webhook")
 
 
 def test_what_carries_no_scripts_is_no_transport():

@@ -76,7 +76,7 @@ def plan(route: Route) -> Plan:
         OSError: a file cannot be read.
         ValueError: a file cannot be understood.
     """
-    config = _config_paths(route)
+    config = config_paths(route)
     base = _base(route, config)
     said = base.config.get
     keys = _keys(route, said("IdentityFile"))
@@ -115,7 +115,7 @@ def plan(route: Route) -> Plan:
     )
 
 
-def _config_paths(route: Route) -> list[Path]:
+def config_paths(route: Route) -> list[Path]:
     if route.config_file is not None:
         return [route.config_file]
     return [p for p in (Path.home() / ".ssh" / "config", _SYSTEM_CONFIG) if p.is_file()]

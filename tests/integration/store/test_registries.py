@@ -10,7 +10,6 @@ from jobmond.model.job import Choices
 from jobmond.model.registered import Stage, WatchedFile
 from jobmond.model.state import Kind, PostMortem, State
 from jobmond.store import Store, migrate
-from jobmond.store.people import fresh
 from jobmond.store.registries import sink_name
 
 FILE, OTHER = "/home/alice/.claude/active_jobs.json", "/srv/active_jobs.json"
@@ -21,22 +20,14 @@ def enter(store, make):
     """Track what an entry means."""
 
     def add(native_id="4711", *, path=FILE, key=None, last_status=None, submitted_at=None):
-        classified = make.classified(native_id)
-        asked = fresh(
+        return store.registries.add(
+            path,
+            key or native_id,
             "leo",
             Kind.SLURM,
             native_id,
             choices=Choices(owner="alice", owner_uid=1000),
-            classified=classified,
-            birth=None,
-            facts=make.job().facts,
-            now=make.noon,
-        )
-        return store.registries.add(
-            path,
-            key or native_id,
-            asked,
-            classified=classified,
+            classified=make.classified(native_id),
             submitted_at=submitted_at,
             last_status=last_status,
             now=make.noon,

@@ -93,7 +93,6 @@ def test_a_rule_of_the_interface_that_is_not_there_yet_is_said(read: Read) -> No
 def test_what_has_no_effect_yet_is_said(read: Read) -> None:
     loaded = read(
         """
-        registry_files = "~/active_jobs.json"
         [nel]
         home = "/srv/nel"
         [launcher]
@@ -101,17 +100,19 @@ def test_what_has_no_effect_yet_is_said(read: Read) -> None:
         on_collapse = "cancel"
         [clusters.x]
         kind = "local"
-        ops_file = "ops.md"
         benign = ["x"]
         """
     )
     assert loaded.warnings == (
-        "registry_files has no effect in this version",
         "nel has no effect in this version",
         "policy.on_collapse has no effect in this version; nothing is ever cancelled",
-        "clusters.x.ops_file has no effect in this version",
         "clusters.x.benign has no effect in this version",
     )
+
+
+def test_the_sink_of_registry_files_is_nobody_s_to_configure(read: Read) -> None:
+    with pytest.raises(ConfigError, match="registry-file is set up by registry_files alone"):
+        read('[sinks.x]\nkind = "registry-file"')
 
 
 def test_classify_tables_are_the_rules_of_the_decisions(read: Read) -> None:
