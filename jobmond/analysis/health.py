@@ -36,7 +36,9 @@ def health_after(
 ) -> ClusterHealth:
     """The cluster's record after an answer or a failure."""
     ok = status is ClusterStatus.OK
-    failures = 0 if ok or before is None else before.failures
+    # Who switches a cluster on again wants it asked at once, whatever was before.
+    afresh = ok or status is ClusterStatus.INACTIVE
+    failures = 0 if afresh or before is None else before.failures
     if status is ClusterStatus.UNREACHABLE:
         failures += 1
     same = before is not None and before.status == status

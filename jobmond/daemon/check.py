@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from jobmond.app import clusters_of, outlets_of
+from jobmond.app import outlets_of
+from jobmond.app.clusters import Builder
+from jobmond.app.ops_files import OpsFiles
 from jobmond.clock import SystemClock
 from jobmond.errors import JobmondError, SinkRetry
 from jobmond.model.state import ClusterStatus
@@ -46,7 +48,11 @@ async def checks(loaded: Loaded, env: Mapping[str, str], *, offline: bool) -> li
     lines += storage(settings, state)
     told = await receivers(settings)
     lines += [told.get(line.what, line) for line in sinks(settings)]
-    clusters = await clusters_of(settings, state, frozenset())
+    ops = OpsFiles()
+    tables = await asyncio.to_thread(ops.all, settings.clusters)
+    settings = settings.model_copy(update={"clusters": tables})
+    lines += [Line(f"ops file of {name}", False, said) for name, said in ops.problems.items()]
+    clusters = await Builder(settings, state).all(tables)
     try:
         lines += await asyncio.gather(
             *(

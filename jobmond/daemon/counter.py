@@ -79,7 +79,7 @@ class Counter:
         self._app = app
 
     def clusters(self) -> Sequence[ClusterInfo]:
-        tables = self._app.parts.settings.clusters
+        tables = self._app.parts.tables
         return [
             ClusterInfo(
                 name=name,

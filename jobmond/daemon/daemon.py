@@ -140,7 +140,10 @@ class Daemon:
     async def request(self, name: str | None, wait: bool) -> Sequence[Mapping[str, Any]]:
         """A sweep of one cluster (asked by name) or of all; rows of the interface."""
         await self._noticed()
-        names = [name] if name is not None else list(self.app.clusters)
+        if wait:  # a change of the configuration first waits for the sweeps in hand
+            await self._refresh()
+        known = self.app.clusters
+        names = list(known) if name is None else [name] if name in known else []
         tasks = [self.lanes.request(n, asked=name is not None) for n in names]
         for task in tasks:
             self._keep(task)

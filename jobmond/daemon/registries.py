@@ -51,7 +51,7 @@ class Registries:
         self._files: dict[str, _Watched] = {}
         self._lock = asyncio.Lock()
         self._looked_s: float | None = None
-        self._parts: object = None
+        self._tables: Mapping[str, Any] = {}
 
     @property
     def problems(self) -> list[str]:
@@ -97,8 +97,8 @@ class Registries:
         for path in [path for path, mark in marks.items() if mark is None]:
             await self._create(path)
         self._app.registry_files = {*marks}
-        if self._parts is not self._app.parts:  # other clusters, other hosts: other meanings
-            self._parts = self._app.parts
+        if self._tables != self._app.parts.tables:  # other clusters, other hosts: other meanings
+            self._tables = dict(self._app.parts.tables)
             for file in self._files.values():
                 file.again = True
         taken = []
@@ -166,7 +166,7 @@ class Registries:
         )
 
     def _listed(self, entries: Sequence[Entry]) -> list[Listed]:
-        return listed_of(entries, self._app.tables, self._desk)
+        return listed_of(entries, self._app.parts.tables, self._desk)
 
     def _say(self, known: _Watched, problem: str, mark: Mark | None = None) -> None:
         """Once, until the file can be read again."""

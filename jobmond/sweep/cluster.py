@@ -21,7 +21,8 @@ class Cluster:
 
     `backends` maps kinds to the source that answers for them; `logs` reads all their logs in one
     script. `budget_s` bounds one sweep, `tail_bytes` what an ended job's log may cost. `discover`
-    tracks what nobody registered.
+    tracks what nobody registered. `link` is how it is reached: clusters with equal ones can share
+    a transport.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Cluster:
     backoff: timedelta = timedelta(minutes=1)
     backoff_max: timedelta = timedelta(hours=1)
     logins_seen: dict[int, int] = field(default_factory=dict)
+    link: object = None
 
     @property
     def discovers(self) -> bool:

@@ -204,13 +204,17 @@ class Sweeper:
     async def _switched_off(self, cluster: Cluster, past: ClusterSnapshot, now: datetime) -> Result:
         health = _as(cluster, past.health, ClusterStatus.INACTIVE, now=now)
         fresh = [j for j in past.jobs if j.tracked and not j.stale]
-        if past.health is None or past.health.status != health.status or fresh:
+        if past.health is None or _told(past.health) != _told(health) or fresh:
             changes = tuple(JobChange(replace(j, stale=True)) for j in fresh)
             await self.call(
                 self.memory.commit,
                 SweepCommit(cluster.name, now, now, health=health, changes=changes),
             )
         return Result(cluster.name, now, health.status, _tracked(past.jobs), 0, contacted=False)
+
+
+def _told(health: ClusterHealth) -> tuple[str, str | None]:
+    return health.status, health.notes
 
 
 async def _may_contact(

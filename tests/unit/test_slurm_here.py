@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from jobmond.app import clusters_of, slurm_here
+from jobmond.app.clusters import Builder, slurm_here
 from jobmond.errors import TransientTransportError
 from jobmond.model.state import Kind
 from jobmond.ports import Answer
@@ -51,7 +51,7 @@ async def test_processes_wait_for_no_slurm_in_trouble(tmp_path):
         "[clusters.far]\nkind = 'slurm'\nhost = 'h'\n"
     )
     settings = load(config, {"HOME": str(tmp_path)}).settings
-    clusters = await clusters_of(settings, tmp_path, frozenset())
+    clusters = await Builder(settings, tmp_path).all(settings.clusters)
     assert clusters["here"].backoff_max == timedelta(minutes=5)
     assert clusters["far"].backoff_max == timedelta(hours=1)
 
@@ -68,5 +68,5 @@ async def test_what_is_watched_there_keeps_its_source(tmp_path, slurm, watched, 
     config = tmp_path / "config.toml"
     config.write_text(f"[clusters.here]\nkind = 'local'\nslurm = {slurm}\n")
     settings = load(config, {"HOME": str(tmp_path)}).settings
-    clusters = await clusters_of(settings, tmp_path, watched)
+    clusters = await Builder(settings, tmp_path, watched).all(settings.clusters)
     assert set(clusters["here"].backends) == kinds

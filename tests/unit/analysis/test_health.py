@@ -79,3 +79,10 @@ def test_switching_a_cluster_off_is_no_news_but_trouble_at_first_contact_is():
     ok = after(None, ClusterStatus.OK)
     assert not changed(ok, after(ok, ClusterStatus.INACTIVE))
     assert changed(None, after(None, ClusterStatus.NEEDS_LOGIN))
+
+
+def test_a_cluster_that_was_switched_off_is_asked_at_once_when_it_is_on_again():
+    failed = after(None, ClusterStatus.UNREACHABLE)
+    off = after(failed, ClusterStatus.INACTIVE)
+    assert (off.failures, off.retry_at) == (0, None)
+    assert may_contact(off, now=NOW, asked=False)

@@ -1,29 +1,28 @@
 """The composition root: configuration in, working parts out."""
 
 import asyncio
-import shlex
 import socket
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import structlog
 
 from jobmond import __version__, registry
 from jobmond.analysis.classify import classified
 from jobmond.analysis.settle import Classify, Found
-from jobmond.analysis.visible import readable, visible
-from jobmond.backends._files import FileReader
-from jobmond.errors import StoreError, TransportError
+from jobmond.app.clusters import Builder
+from jobmond.app.ops_files import OpsFiles
+from jobmond.errors import StoreError
 from jobmond.model.job import Choices, Classified
 from jobmond.model.observation import Facts
 from jobmond.model.state import Kind
-from jobmond.ports import Backend, Clock, Rule, Sink, Transport
+from jobmond.ports import Clock, Rule, Sink
 from jobmond.reports.document import status_document, with_unused
 from jobmond.settings import Settings
-from jobmond.settings.clusters import AnyCluster, LocalCluster, SlurmCluster
+from jobmond.settings.clusters import AnyCluster
 from jobmond.store import Store, StoreLock
 from jobmond.store.engine import database_file
 from jobmond.store.filesystem import network_file_system
@@ -42,15 +41,16 @@ from jobmond.sweep.write_back import StoredWords, write_backs
 
 journal = structlog.get_logger("jobmond.app")
 
-SLURM_PROBE_S = 10.0
-_NOT_FOUND = 127  # what a shell says about a program that is not there
-
 
 @dataclass(slots=True)
 class Parts:
-    """What a configuration is made into; a reload makes new ones."""
+    """What a configuration is made into; a reload makes new ones.
+
+    `tables` are the clusters' settings as their ops files have them.
+    """
 
     settings: Settings
+    tables: dict[str, AnyCluster]
     clusters: dict[str, Cluster]
     outlets: Outlets
     classify: Classify
@@ -75,6 +75,7 @@ class App:
     last_sweep_at: datetime | None = None
     found: dict[str, tuple[datetime, tuple[Found, ...]]] = field(default_factory=dict)
     registry_files: Set[str] = frozenset()
+    ops: OpsFiles = field(default_factory=OpsFiles)
     couriers: Couriers = field(default_factory=Couriers)
     report_owed: str | None = None  # why the last report is not on disk
     _delivering: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -84,13 +85,9 @@ class App:
     def clusters(self) -> Mapping[str, Cluster]:
         return self.parts.clusters
 
-    @property
-    def tables(self) -> Mapping[str, AnyCluster]:
-        """The clusters' settings, as their ops files have changed them."""
-        return self.parts.settings.clusters
-
     async def sweep(self, name: str, *, asked: bool = False) -> Result:
         """Sweep one cluster, deliver what it concluded, write the report."""
+        await self._fit(name)
         result = await self.parts.sweeper.sweep(self.clusters[name], asked=asked)
         if result.contacted:
             self.last_sweep_at = result.at
@@ -99,6 +96,25 @@ class App:
         await self.deliver()
         await self.report()
         return result
+
+    async def _fit(self, name: str) -> None:
+        """Read the cluster's ops file again, and ask the cluster as it says from now on."""
+        parts = self.parts
+        given = parts.settings.clusters[name]
+        if given.ops_file is None:
+            return
+        table = await asyncio.to_thread(self.ops.table, name, given)
+        if table == parts.tables[name]:
+            return
+        old = parts.clusters[name]
+        watched = await _asking_slurm(self.store, self.writer, self.clock)
+        builder = Builder(parts.settings, self.state, watched, {name: old})
+        new = await builder.one(name, table)
+        if new is None:
+            return
+        parts.tables[name], parts.clusters[name] = table, new
+        await _close_others([old], [new])
+        journal.info("ops file taken", cluster=name, active=table.active, notes=table.notes)
 
     async def deliver(self) -> None:
         """One round over all near sinks; rounds follow each other. Far sinks begin theirs."""
@@ -172,7 +188,13 @@ class App:
         Empty where there is nothing to watch anywhere.
         """
         tracked = await self.writer.call(self.store.watched_clusters)
-        return [n for n, cluster in self.clusters.items() if cluster.discovers or n in tracked]
+        return [n for n, one in self.clusters.items() if n in tracked or self._may_find(n, one)]
+
+    def _may_find(self, name: str, cluster: Cluster) -> bool:
+        """Whether a sweep can find jobs there, or that the cluster was switched on again."""
+        return cluster.discovers or (
+            cluster.discover and self.parts.tables[name].ops_file is not None
+        )
 
     @property
     def runs(self) -> Path:
@@ -207,15 +229,22 @@ class App:
 
     async def prepared(self, settings: Settings) -> Parts:
         """The parts of another configuration; `ConfigError` where they cannot be made."""
-        return await build(settings, self.store, self.writer, self.clock, self.state)
+        return await build(
+            settings,
+            self.store,
+            self.writer,
+            self.clock,
+            self.state,
+            ops=self.ops,
+            kept=self.clusters,
+        )
 
     async def replace(self, parts: Parts) -> None:
         """Work with other parts from the next sweep on; no sweep may be in hand."""
         await self.couriers.stop()
         old, self.parts = self.parts, parts
         self.couriers.resume()
-        for cluster in old.clusters.values():
-            await cluster.close()
+        await _close_others(old.clusters.values(), parts.clusters.values())
         await old.outlets.close()
 
     async def close(self) -> None:
@@ -252,18 +281,26 @@ async def open_app(settings: Settings, default_state: Path, clock: Clock) -> App
             check_not_emptied(database)
         remote = database is not None and network_file_system(database.parent) is not None
         store = await writer.call(Store.open, settings.database.url, exclusive=remote)
-        parts = await build(settings, store, writer, clock, state)
+        ops = OpsFiles()
+        parts = await build(settings, store, writer, clock, state, ops=ops)
     except BaseException:
         writer.close()
         lock.release()
         raise
-    return App(store, writer, clock, state, lock, parts)
+    return App(store, writer, clock, state, lock, parts, ops=ops)
 
 
 async def build(
-    settings: Settings, store: Store, writer: Writer, clock: Clock, state: Path
+    settings: Settings,
+    store: Store,
+    writer: Writer,
+    clock: Clock,
+    state: Path,
+    *,
+    ops: OpsFiles,
+    kept: Mapping[str, Cluster] | None = None,
 ) -> Parts:
-    """The parts that `settings` describe."""
+    """The parts that `settings` describe; those of `kept` that are reached the same way stay so."""
     rules = settings.classify_rules
 
     def classify(choices: Choices, facts: Facts, native_id: str) -> Classified:
@@ -285,10 +322,24 @@ async def build(
         unknown_for=settings.lost_after,
         correct_for=settings.correction_window,
     )
+    watched = await _asking_slurm(store, writer, clock)
+    tables = await asyncio.to_thread(ops.all, settings.clusters)
+    clusters = await Builder(settings, state, watched, kept or {}).all(tables)
+    return Parts(settings, tables, clusters, made, classify, sweeper)
+
+
+async def _asking_slurm(store: Store, writer: Writer, clock: Clock) -> frozenset[str]:
     jobs = await writer.call(store.jobs, recent_since=clock.now())
-    watched = frozenset(j.cluster for j in jobs if j.tracked and j.kind is Kind.SLURM)
-    clusters = await clusters_of(settings, state, watched)
-    return Parts(settings, clusters, made, classify, sweeper)
+    return frozenset(j.cluster for j in jobs if j.tracked and j.kind is Kind.SLURM)
+
+
+async def _close_others(old: Iterable[Cluster], new: Iterable[Cluster]) -> None:
+    """Close the connections that nothing uses any more."""
+    used = {id(transport) for cluster in new for transport in cluster.transports}
+    for cluster in old:
+        for transport in cluster.transports:
+            if id(transport) not in used:
+                await transport.close()
 
 
 def outlets_of(settings: Settings, clock: Clock) -> Outlets:
@@ -300,119 +351,3 @@ def outlets_of(settings: Settings, clock: Clock) -> Outlets:
 
 def _rules(tables: Mapping[str, Mapping[str, Any]]) -> tuple[Rule, ...]:
     return tuple(registry.rules[name](**tables.get(name, {})) for name in registry.rules)
-
-
-async def clusters_of(settings: Settings, state: Path, watched: Set[str]) -> dict[str, Cluster]:
-    """One runtime a configured cluster of a kind that has a backend.
-
-    `watched` are the clusters with tracked SLURM jobs.
-    """
-    built = {}
-    for name, table in settings.clusters.items():
-        if isinstance(table, SlurmCluster):
-            transport = _transport(table, state)
-            kinds: dict[Kind, Backend] = {Kind.SLURM: _slurm(transport, table, settings)}
-            built[name] = _cluster(name, table, settings, transport, kinds)
-        elif isinstance(table, LocalCluster):
-            here = registry.transports["local"]()
-            kinds = {Kind.LOCAL: registry.backends["local"](here, runs=state / "runs")}
-            # Jobs that are watched there already are not dropped because a program fails today.
-            if (
-                table.slurm is True
-                or (table.slurm == "auto" and name in watched)
-                or (
-                    table.slurm == "auto"
-                    and table.active
-                    and await slurm_here(here, name, table.bin_dir)
-                )
-            ):
-                kinds[Kind.SLURM] = _slurm(here, table, settings)
-            built[name] = _cluster(name, table, settings, here, kinds)
-    return built
-
-
-async def slurm_here(here: Transport, cluster: str, bin_dir: str | None = None) -> bool:
-    """Whether there is a `squeue` that finds its configuration; asks no controller."""
-    path = f"PATH={shlex.quote(bin_dir)}:$PATH\n" if bin_dir else ""
-    ask = f"{path}command -v squeue >/dev/null || exit {_NOT_FOUND}\nsqueue --version"
-    try:
-        answer = await here.run(ask.encode(), timeout_s=SLURM_PROBE_S, max_bytes=65536)
-    except TransportError:
-        return True  # no answer is not a no: sweeps will say what is wrong
-    if answer.exit_code not in (0, _NOT_FOUND):
-        said = visible(readable(answer.stderr).strip().rpartition("\n")[2])
-        journal.warning(
-            "squeue is installed and SLURM is not set up: only processes are watched",
-            cluster=cluster,
-            squeue=said,
-            remedy="set SLURM up, then reload; or set slurm = true",
-        )
-    return answer.exit_code == 0
-
-
-def _cluster(
-    name: str,
-    table: SlurmCluster | LocalCluster,
-    settings: Settings,
-    transport: Transport,
-    kinds: Mapping[Kind, Backend],
-) -> Cluster:
-    backoff_max = settings.backoff_max
-    if isinstance(table, LocalCluster):
-        # Processes must not wait for a SLURM that is in trouble.
-        backoff_max = min(backoff_max, settings.poll_interval)
-    return Cluster(
-        name=name,
-        kind=table.kind,
-        backends=kinds,
-        logs=FileReader(transport),
-        transports=(transport,),
-        active=table.active,
-        discover=table.discover,
-        notes=table.notes,
-        budget_s=table.sweep_budget.total_seconds(),
-        tail_bytes=table.log_tail_bytes,
-        backoff=min(settings.backoff_min, backoff_max),
-        backoff_max=backoff_max,
-    )
-
-
-def _transport(table: SlurmCluster, state: Path) -> Transport:
-    if table.transport == "local":
-        return cast(Transport, registry.transports["local"]())
-    options: dict[str, Any] = {
-        "hosts": table.host,
-        "user": table.user,
-        "port": table.port,
-        "identity_file": table.identity_file,
-        "known_hosts_file": table.known_hosts_file,
-        "ssh_config_file": table.ssh_config_file,
-        "proxy_jump": table.proxy_jump,
-        "channels": table.max_channels,
-        "keepalive_interval_s": table.keepalive.total_seconds(),
-    }
-    timeout_s = table.connect_timeout.total_seconds()
-    if table.transport == "openssh":
-        options |= {
-            "control_path": table.control_path,
-            "control_folder": state,
-            "check_timeout_s": timeout_s,
-        }
-    else:
-        options["connect_timeout_s"] = timeout_s
-    return cast(Transport, registry.transports[table.transport](**options))
-
-
-def _slurm(transport: Transport, table: SlurmCluster | LocalCluster, settings: Settings) -> Backend:
-    made = registry.backends["slurm"](
-        transport,
-        users=table.users,
-        grace_s=settings.grace.total_seconds(),
-        unknown_after_s=settings.lost_after.total_seconds(),
-        max_scontrol=table.max_scontrol,
-        max_bytes=table.max_answer_bytes,
-        bin_dir=table.bin_dir,
-        discover=table.discover,
-        offload=asyncio.to_thread,
-    )
-    return cast(Backend, made)

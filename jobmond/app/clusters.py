@@ -1,0 +1,172 @@
+"""The clusters of a configuration, with what they are asked through."""
+
+import asyncio
+import shlex
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import structlog
+
+from jobmond import registry
+from jobmond.analysis.visible import readable, visible
+from jobmond.backends._files import FileReader
+from jobmond.errors import TransportError
+from jobmond.model.state import Kind
+from jobmond.ports import Backend, Transport
+from jobmond.settings import Settings
+from jobmond.settings.clusters import AnyCluster, LocalCluster, SlurmCluster
+from jobmond.sweep.cluster import Cluster
+
+journal = structlog.get_logger("jobmond.app")
+
+SLURM_PROBE_S = 10.0
+_NOT_FOUND = 127  # what a shell says about a program that is not there
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """Makes clusters. `watched` are those with tracked SLURM jobs.
+
+    `kept` are clusters that run already: one that is reached the same way goes on with their
+    connection, and with whether this host has a SLURM.
+    """
+
+    settings: Settings
+    state: Path
+    watched: Set[str] = frozenset()
+    kept: Mapping[str, Cluster] = field(default_factory=dict)
+
+    async def all(self, tables: Mapping[str, AnyCluster]) -> dict[str, Cluster]:
+        """One runtime a cluster of a kind that has a backend."""
+        built = {name: await self.one(name, table) for name, table in tables.items()}
+        return {name: cluster for name, cluster in built.items() if cluster is not None}
+
+    async def one(self, name: str, table: AnyCluster) -> Cluster | None:
+        """The runtime of one cluster; None where its kind has no backend."""
+        if isinstance(table, SlurmCluster):
+            return self._slurm_cluster(name, table)
+        if isinstance(table, LocalCluster):
+            return await self._local_cluster(name, table)
+        return None
+
+    def _slurm_cluster(self, name: str, table: SlurmCluster) -> Cluster:
+        kind, options = _way(table, self.state)
+        link = (kind, tuple(sorted(options.items(), key=lambda item: item[0])))
+        old = self.kept.get(name)
+        same = old is not None and old.link == link
+        transport: Transport
+        if old is not None and same:
+            transport = old.transports[0]
+        else:
+            transport = registry.transports[kind](**options)
+        kinds = {Kind.SLURM: self._slurm(transport, table)}
+        made = self._cluster(name, table, transport, kinds, link)
+        if old is not None and same:
+            made.logins_seen.update(old.logins_seen)
+        return made
+
+    async def _local_cluster(self, name: str, table: LocalCluster) -> Cluster:
+        here = registry.transports["local"]()
+        kinds = {Kind.LOCAL: registry.backends["local"](here, runs=self.state / "runs")}
+        if await self._asks_slurm(name, table, here):
+            kinds[Kind.SLURM] = self._slurm(here, table)
+        return self._cluster(name, table, here, kinds, ("local", table.slurm, table.bin_dir))
+
+    async def _asks_slurm(self, name: str, table: LocalCluster, here: Transport) -> bool:
+        if table.slurm != "auto":
+            return table.slurm
+        # Jobs that are watched there already are not dropped because a program fails today.
+        if name in self.watched:
+            return True
+        return table.active and await slurm_here(here, name, table.bin_dir)
+
+    def _cluster(
+        self,
+        name: str,
+        table: SlurmCluster | LocalCluster,
+        transport: Transport,
+        kinds: Mapping[Kind, Backend],
+        link: object,
+    ) -> Cluster:
+        settings = self.settings
+        backoff_max = settings.backoff_max
+        if isinstance(table, LocalCluster):
+            # Processes must not wait for a SLURM that is in trouble.
+            backoff_max = min(backoff_max, settings.poll_interval)
+        return Cluster(
+            name=name,
+            kind=table.kind,
+            backends=kinds,
+            logs=FileReader(transport),
+            transports=(transport,),
+            active=table.active,
+            discover=table.discover,
+            notes=table.notes,
+            budget_s=table.sweep_budget.total_seconds(),
+            tail_bytes=table.log_tail_bytes,
+            backoff=min(settings.backoff_min, backoff_max),
+            backoff_max=backoff_max,
+            link=link,
+        )
+
+    def _slurm(self, transport: Transport, table: SlurmCluster | LocalCluster) -> Backend:
+        made = registry.backends["slurm"](
+            transport,
+            users=table.users,
+            grace_s=self.settings.grace.total_seconds(),
+            unknown_after_s=self.settings.lost_after.total_seconds(),
+            max_scontrol=table.max_scontrol,
+            max_bytes=table.max_answer_bytes,
+            bin_dir=table.bin_dir,
+            discover=table.discover,
+            offload=asyncio.to_thread,
+        )
+        return cast(Backend, made)
+
+
+async def slurm_here(here: Transport, cluster: str, bin_dir: str | None = None) -> bool:
+    """Whether there is a `squeue` that finds its configuration; asks no controller."""
+    path = f"PATH={shlex.quote(bin_dir)}:$PATH\n" if bin_dir else ""
+    ask = f"{path}command -v squeue >/dev/null || exit {_NOT_FOUND}\nsqueue --version"
+    try:
+        answer = await here.run(ask.encode(), timeout_s=SLURM_PROBE_S, max_bytes=65536)
+    except TransportError:
+        return True  # no answer is not a no: sweeps will say what is wrong
+    if answer.exit_code not in (0, _NOT_FOUND):
+        said = visible(readable(answer.stderr).strip().rpartition("\n")[2])
+        journal.warning(
+            "squeue is installed and SLURM is not set up: only processes are watched",
+            cluster=cluster,
+            squeue=said,
+            remedy="set SLURM up, then reload; or set slurm = true",
+        )
+    return answer.exit_code == 0
+
+
+def _way(table: SlurmCluster, state: Path) -> tuple[str, dict[str, Any]]:
+    """The transport that a table asks for, and its options."""
+    if table.transport == "local":
+        return "local", {}
+    options: dict[str, Any] = {
+        "hosts": table.host,
+        "user": table.user,
+        "port": table.port,
+        "identity_file": table.identity_file,
+        "known_hosts_file": table.known_hosts_file,
+        "ssh_config_file": table.ssh_config_file,
+        "proxy_jump": table.proxy_jump,
+        "channels": table.max_channels,
+        "keepalive_interval_s": table.keepalive.total_seconds(),
+    }
+    timeout_s = table.connect_timeout.total_seconds()
+    if table.transport == "openssh":
+        options |= {
+            "control_path": table.control_path,
+            "control_folder": state,
+            "check_timeout_s": timeout_s,
+        }
+    else:
+        options["connect_timeout_s"] = timeout_s
+    return table.transport, options
