@@ -10,6 +10,7 @@ from typing import Any
 
 from jobmond.app import App, open_app
 from jobmond.daemon.counter import desk_of
+from jobmond.daemon.handover import Handover
 from jobmond.daemon.registries import Registries
 from jobmond.desk.desk import Desk
 from jobmond.model.job import Job
@@ -136,7 +137,9 @@ async def living(
         return []
 
     desk = desk_of(app, request_sweep=request)
+    registries = Registries(app, desk)
+    desk.handover = Handover(app, desk, registries)
     try:
-        yield Scene(folder, app, desk, clock, far, swept, Registries(app, desk))
+        yield Scene(folder, app, desk, clock, far, swept, registries)
     finally:
         await app.close()

@@ -7,7 +7,7 @@ itself, so that unknown keys, order and formatting stay as they were.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -74,11 +74,6 @@ def rewritten(text: str, changes: Mapping[str, str | None]) -> str:
     for (start, end), new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
-
-
-def composed(entries: Iterable[Mapping[str, Any]]) -> str:
-    """A new file with these entries, in the layout of a list."""
-    return json.dumps(list(entries), indent=2, ensure_ascii=False) + "\n"
 
 
 def _layout(text: str) -> tuple[Any, list[tuple[Span, Any]]]:

@@ -20,6 +20,7 @@ from jobmond.desk.requests import (
     CloseRequest,
     EventsRequest,
     HistoryRequest,
+    ImportRequest,
     LocalExit,
     LocalStart,
     LogRequest,
@@ -54,6 +55,8 @@ def application(desk: Desk, health: Callable[[], Mapping[str, Any]]) -> Starlett
         ("GET", "/v1/discover", _discover),
         ("POST", "/v1/discover", _track_found),
         ("POST", "/v1/sweeps", _sweep),
+        ("POST", "/v1/import", _import),
+        ("GET", "/v1/export", _export),
         ("GET", "/v1/followups", _followups),
         ("POST", "/v1/followups/{number}/close", _close),
         ("POST", "/v1/local", _announce),
@@ -132,6 +135,15 @@ async def _track_found(desk: Desk, request: Request, peer: Peer) -> Any:
 
 async def _sweep(desk: Desk, request: Request, peer: Peer) -> Any:
     return {"clusters": await desk.sweep(SweepRequest.read(await body_of(request)), peer)}
+
+
+async def _import(desk: Desk, request: Request, peer: Peer) -> Any:
+    return await desk.take_in(ImportRequest.read(await body_of(request)), peer)
+
+
+async def _export(desk: Desk, request: Request, peer: Peer) -> Any:
+    _no_query(request)
+    return await desk.give_out(peer)
 
 
 async def _followups(desk: Desk, request: Request, peer: Peer) -> Any:

@@ -19,6 +19,7 @@ from jobmond.desk.desk import Desk
 from jobmond.desk.listed import Listed, all_listed
 from jobmond.desk.peer import user_name
 from jobmond.desk.registered import File, Taken, Taker, vanished
+from jobmond.errors import ConfigError
 from jobmond.settings.clusters import SlurmCluster
 from jobmond.sinks.registry_file import UnusableFile, read_registry, text_of
 
@@ -67,6 +68,20 @@ class Registries:
         known = self._files.get(path) or _Watched(problem=f"{path} is not watched")
         return known.entries, known.taken, known.problem
 
+    async def usable(self, path: str) -> None:
+        """Check that a file can be watched, as far as that can be seen without watching it.
+
+        Raises:
+            ConfigError: it is none, or malformed.
+        """
+        try:
+            raw, _ = await asyncio.to_thread(read_registry, Path(path))
+            parsed(text_of(raw))
+        except (MalformedRegistry, UnusableFile) as error:
+            raise ConfigError(f"{path}: {error}") from error
+        except OSError as error:
+            raise ConfigError(f"{path}: {error.strerror}") from error
+
     async def look_around(self) -> None:
         """`look` where the last one is a minute ago, or something was left open by it."""
         now_s = self._app.clock.monotonic()
@@ -89,7 +104,7 @@ class Registries:
     async def _take_all(self) -> list[Taken]:
         patterns = [*self._app.parts.settings.registry_files]
         added = await self._app.writer.call(self._app.store.registries.files)
-        patterns += [one.path for one in added]
+        patterns += [glob.escape(one.path) for one in added]
         if not patterns and not self._files:
             return []
         marks = await asyncio.to_thread(_marks, patterns)

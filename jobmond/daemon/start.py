@@ -17,6 +17,7 @@ from jobmond.app import open_app
 from jobmond.clock import SystemClock
 from jobmond.daemon.counter import desk_of, refit
 from jobmond.daemon.daemon import Daemon
+from jobmond.daemon.handover import Handover
 from jobmond.daemon.notify import Systemd
 from jobmond.daemon.pickup import Pickup
 from jobmond.daemon.registries import Registries
@@ -67,6 +68,7 @@ async def serve(
         pickup, registries = Pickup(desk, app.runs, app.runs_since), Registries(app, desk)
         daemon.pick_up = partial(_one_by_one, pickup.look, registries.look_around)
         daemon.notice = registries.look
+        desk.handover = Handover(app, desk, registries)
         daemon.idle = lambda: [say(line) for line in first_steps(sys.argv[0], given_socket)]
         app.next_sweep_at = lambda: daemon.bell.next_at
         app.on_commit = desk.notify

@@ -18,13 +18,14 @@ from jobmond.desk.requests import (
     CloseRequest,
     EventsRequest,
     HistoryRequest,
+    ImportRequest,
     LocalExit,
     LocalStart,
     LogRequest,
     SweepRequest,
     Wish,
 )
-from jobmond.desk.shelf import Call, Found, Shelf
+from jobmond.desk.shelf import Call, Found, Handover, Shelf
 from jobmond.desk.sweeps import RequestSweep, SweepAsks
 from jobmond.desk.track import Asker, Classify, Subject
 from jobmond.desk.waiting import Bell, LogQueue
@@ -73,6 +74,7 @@ class Desk:
     sinks: Callable[[], Sequence[str]] = lambda: ()
     recent: timedelta = timedelta(hours=24)
     budget: SweepBudget = field(default_factory=SweepBudget)
+    handover: Handover | None = None
     _bell: Bell = field(default_factory=Bell, init=False)
     _logs: LogQueue = field(default_factory=LogQueue, init=False)
 
@@ -145,7 +147,7 @@ class Desk:
             ConfigError: unknown cluster; what is wrong with the only id.
             Refused: the only id is ambiguous.
         """
-        asker = await self._asker(peer)
+        asker = await self.asker(peer)
         if request.wish.log_path is not None:
             # The daemon reads it with its own rights, here or at the far side.
             self.rights.check_all(peer, "name a log to read")
@@ -160,14 +162,14 @@ class Desk:
 
     async def change(self, word: str, wish: Wish, peer: Peer) -> Row:
         """Change labels, bucket, run, name, description; the job as it is then."""
-        asker = await self._asker(peer)
+        asker = await self.asker(peer)
         job = await self.call(track.change, self.store, word, wish, self.classify, asker)
         self.changed()
         return self._in_full(await self.call(look.whole_of, self.store, job))
 
     async def remove(self, word: str, peer: Peer) -> Row:
         """Stop tracking; the job itself is never touched."""
-        asker = await self._asker(peer)
+        asker = await self.asker(peer)
         job = await self.call(track.drop, self.store, word, asker)
         self.changed()
         return {"ref": job.ref}
@@ -179,7 +181,7 @@ class Desk:
 
     async def track_found(self, refs: Sequence[str], peer: Peer) -> list[Row]:
         """Track discovered jobs; one row for each ref, with its own error."""
-        asker = await self._asker(peer)
+        asker = await self.asker(peer)
         known = {found.ref: found for found in self.discovered()}
         rows = [await self._track_one(ref, known, asker) for ref in refs]
         await self.swept_soon(row["ref"] for row in rows if row["error"] is None)
@@ -199,6 +201,19 @@ class Desk:
             return await asks.all(wait=request.wait)
         return await asks.by_name(request.cluster, wait=request.wait)
 
+    async def take_in(self, request: ImportRequest, peer: Peer) -> Row:
+        """Entries of a registry file, or a file to watch."""
+        return dict(await self._registry_desk().take_in(request, peer))
+
+    async def give_out(self, peer: Peer) -> Row:
+        """What is tracked, as entries of a registry file."""
+        return dict(await self._registry_desk().give_out(peer))
+
+    def _registry_desk(self) -> Handover:
+        if self.handover is None:
+            raise Refused("registry files are not handled here")
+        return self.handover
+
     async def followups(self, peer: Peer, *, every: bool) -> list[Row]:
         """What is owed; with `every`, also what was closed."""
         self.rights.check_read(peer)
@@ -207,13 +222,13 @@ class Desk:
 
     async def close_followup(self, number: int, request: CloseRequest, peer: Peer) -> Row:
         """Close one follow-up."""
-        asker = await self._asker(peer)
+        asker = await self.asker(peer)
         await self.call(track.close, self.store, number, request.verdict, request.note, asker)
         return {"id": number, "state": "closed"}
 
     async def announce(self, start: LocalStart, peer: Peer) -> Row:
         """Track a process of this host that the peer has started."""
-        asker = await self._asker(peer)
+        asker = await self.asker(peer)
         added, note = await self._started(start, asker)
         await self.swept_soon([added.job.ref])
         return {"ref": added.job.ref, "created": added.created, "note": note}
@@ -224,7 +239,7 @@ class Desk:
         One that is known already, even if somebody stopped tracking it, is left as it is. A row
         for each of the others: its ref, or why it cannot be tracked now.
         """
-        asker = await self._asker(peer)
+        asker = await self.asker(peer)
         try:
             cluster = self._local_cluster()
         except Refused:
@@ -246,7 +261,7 @@ class Desk:
 
     async def local_ended(self, request: LocalExit, peer: Peer) -> Row:
         """How an announced process ended, as the program that started it saw it."""
-        asker = await self._asker(peer)
+        asker = await self.asker(peer)
         detail = {"exit_code": request.exit_code, "signal": request.signal}
         job = await self.call(track.ended_locally, self.store, request.ref, asker, detail)
         if self.local_exit is not None:
@@ -254,7 +269,8 @@ class Desk:
         await self.swept_soon([job.ref])
         return {"ref": job.ref}
 
-    async def _asker(self, peer: Peer) -> Asker:
+    async def asker(self, peer: Peer) -> Asker:
+        """Who asks, by what right, and when."""
         self.rights.check_read(peer)
         user = await asyncio.to_thread(user_name, peer.uid)
         return Asker(peer, user, self.rights, self.clock.now())

@@ -52,6 +52,20 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Raw:
+    """A string that somebody else reads: a whole file."""
+
+    max_chars: int
+
+    def read(self, key: str, value: object) -> str:
+        if not isinstance(value, str):
+            raise ConfigError(f"{key} must be text, not {_type(value)}")
+        if len(value) > self.max_chars:
+            raise ConfigError(f"{key} is longer than {self.max_chars} characters")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
 class OneOf:
     """One of a few words; a wrong one is answered with the nearest."""
 

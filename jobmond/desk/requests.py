@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from jobmond.desk.fields import Field, Flag, Instant, Many, OneOf, Text, Whole, read_object
+from jobmond.desk.fields import Field, Flag, Instant, Many, OneOf, Raw, Text, Whole, read_object
 from jobmond.desk.refusals import quoted
 from jobmond.errors import ConfigError
 from jobmond.model.state import Bucket, Kind
@@ -23,6 +23,7 @@ _PROSE = Text(4096, lines=True)
 _KIND = OneOf(tuple(Kind))
 _BUCKET = OneOf(tuple(Bucket))
 _LABELS = Many(_LABEL, 64)
+_REGISTRY = Raw(1024 * 1024)
 _INT64 = 2**63 - 1
 FOLLOWUP_NUMBER = Whole(1, _INT64, digits=True)
 
@@ -48,6 +49,8 @@ class Wish:
     log_path: str | None = None
     labels_add: frozenset[str] = frozenset()
     labels_remove: frozenset[str] = frozenset()
+    session: Mapping[str, Any] | None = None
+    last_status: str | None = None
 
     def words(self) -> dict[str, Any]:
         """What was given, as plain JSON values for the audit trail."""
@@ -129,6 +132,25 @@ class CloseRequest:
         form: dict[str, Field] = {"verdict": OneOf(("kill", "no-kill")), "note": _PROSE}
         given = read_object(body, form)
         return cls(given.get("verdict"), given.get("note"))
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """Track what `text` lists, or `watch` (or no longer watch) the file at `path`."""
+
+    text: str | None = None
+    path: str | None = None
+    watch: bool = False
+
+    @classmethod
+    def read(cls, body: object) -> "ImportRequest":
+        form: dict[str, Field] = {"text": _REGISTRY, "path": _PATH, "watch": Flag()}
+        given = read_object(body, form)
+        if ("text" in given) == ("path" in given):
+            raise ConfigError("give either text or path")
+        if ("path" in given) != ("watch" in given):
+            raise ConfigError("path and watch go together")
+        return cls(**given)
 
 
 def read_refs(body: object) -> tuple[str, ...]:

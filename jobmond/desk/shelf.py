@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from jobmond.desk.peer import Peer
+from jobmond.desk.requests import ImportRequest
 from jobmond.model.commit import Added
 from jobmond.model.job import Choices, Classified, ClusterHealth, Job
 from jobmond.model.observation import Facts, Seen
@@ -122,6 +124,14 @@ class Shelf(Protocol):
     def swept_at(self) -> Mapping[str, datetime]: ...
 
     def superseded(self, jobs: Sequence[Job]) -> Collection[int]: ...
+
+
+class Handover(Protocol):
+    """Registry files handed in and out."""
+
+    async def take_in(self, request: ImportRequest, peer: Peer) -> Mapping[str, Any]: ...
+
+    async def give_out(self, peer: Peer) -> Mapping[str, Any]: ...
 
 
 class Call(Protocol):

@@ -121,6 +121,16 @@ class Registries:
         """Watch a file from now on."""
         self._write(watch, path, by=by, now=now)
 
+    def unwatch(self, path: str) -> bool:
+        """Watch a file no longer; whether it was by somebody's request."""
+        known: bool = self._write(unwatch, path)
+        return known
+
+
+def unwatch(connection: Connection, path: str) -> bool:
+    gone = connection.execute(delete(registry_files).where(registry_files.c.path == path))
+    return gone.rowcount > 0
+
 
 def entries(connection: Connection, path: str) -> tuple[Registered, ...]:
     rows = connection.execute(select(registry_entries).where(_entries.path == path)).mappings()
@@ -280,20 +290,27 @@ def watch(connection: Connection, path: str, *, by: str, now: datetime) -> None:
 # What the commit of a sweep does
 
 
-def follow(connection: Connection, fresh: Iterable[tuple[Job, int]]) -> None:
+def follow(connection: Connection, cluster: str, fresh: Iterable[tuple[Job, int]]) -> None:
     """Entries of a job that was queued again mean its new life; `fresh` are such lives."""
-    for job, number in fresh:
-        older = select(incarnations.c.id).where(
-            incarnations.c.cluster == job.cluster,
-            incarnations.c.kind == job.kind.value,
-            incarnations.c.native_id == job.native_id,
-            incarnations.c.id != number,
-        )
-        connection.execute(
-            update(registry_entries)
-            .where(_entries.incarnation_id.in_(older), _entries.stage.in_(_LIVE))
-            .values(incarnation_id=number)
-        )
+    table = incarnations.c
+    query = (
+        select(table.kind, table.native_id, table.id)
+        .join(registry_entries, _entries.incarnation_id == table.id)
+        .where(table.cluster == cluster, _entries.stage.in_(_LIVE))
+        .distinct()
+    )
+    asked = {(row[0], row[1]): row[2] for row in connection.execute(query)}
+    moves = [
+        {"old": asked[job.kind.value, job.native_id], "new": number}
+        for job, number in fresh
+        if (job.kind.value, job.native_id) in asked
+    ]
+    statement = (
+        update(registry_entries)
+        .where(_entries.incarnation_id == bindparam("old"), _entries.stage.in_(_LIVE))
+        .values(incarnation_id=bindparam("new"))
+    )
+    write(connection, statement, moves)
 
 
 def merge(connection: Connection, folded: Mapping[int, int]) -> None:

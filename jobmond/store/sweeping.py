@@ -88,7 +88,7 @@ def commit(connection: Connection, swept: SweepCommit) -> None:
     registries.merge(connection, decided.folded)
     _fold(connection, decided, standing)
     _record(connection, decided.landed, numbers)
-    _registries(connection, decided, numbers, swept.at)
+    _registries(connection, swept, decided, numbers)
     tell(connection, swept.news)
     owe(connection, swept.deliveries)
     _followups(connection, swept)
@@ -298,14 +298,16 @@ def _record(connection: Connection, landed: Sequence[Landed], numbers: Mapping[i
 
 
 def _registries(
-    connection: Connection, decided: Plan, numbers: Mapping[int, int], at: datetime
+    connection: Connection, swept: SweepCommit, decided: Plan, numbers: Mapping[int, int]
 ) -> None:
     """What the entries of registry files mean now, and the files that do not say so yet."""
     fresh = [(decided.landed[place].job, number) for place, number in numbers.items()]
-    registries.follow(connection, [(job, number) for job, number in fresh if job.tracked])
+    if fresh:
+        alive = [(job, number) for job, number in fresh if job.tracked]
+        registries.follow(connection, swept.cluster, alive)
     touched = {one.job.id for one in decided.landed if one.job.id}
     touched |= {*numbers.values(), *decided.folded.values(), *decided.displaced}
-    registries.owe_writes(connection, sorted(touched), at)
+    registries.owe_writes(connection, sorted(touched), swept.at)
 
 
 def _followups(connection: Connection, swept: SweepCommit) -> None:

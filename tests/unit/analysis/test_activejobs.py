@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobmond.analysis.activejobs import MalformedRegistry, composed, parsed, rewritten
+from jobmond.analysis.activejobs import MalformedRegistry, parsed, rewritten
 
 FLAT = """[
   {
@@ -158,13 +158,6 @@ def test_a_session_file_keeps_all_around_its_entries():
     assert rewritten(SESSION, {first: None}) == SESSION.replace(
         '{"id": "1", "type": "slurm"}, ', ""
     )
-
-
-def test_a_composed_file_is_read_back():
-    text = composed([{"type": "slurm", "id": "4711", "description": "größer"}])
-    [entry] = parsed(text)
-    assert (entry.id, entry.description) == ("4711", "größer")
-    assert composed([]) == "[]\n"
 
 
 JSON = st.recursive(

@@ -43,10 +43,10 @@ async def _checked(
     logs: Any = object()
     cluster = Cluster("leonardo", "slurm", {Kind.SLURM: source}, logs, ())
 
-    async def clusters_of(settings: Settings, state: Path, watched: object) -> dict[str, Cluster]:
+    async def built(self: object, tables: object) -> dict[str, Cluster]:
         return {"leonardo": cluster}
 
-    monkeypatch.setattr(check, "clusters_of", clusters_of)
+    monkeypatch.setattr(check.Builder, "all", built)
     settings = _settings(
         tmp_path,
         clusters={

@@ -8,6 +8,7 @@ import pytest
 from jobmond import registry
 from jobmond.registry import Registry
 from jobmond.settings import Loaded, load
+from jobmond.sinks.registry_file import RegistryFileSink
 from jobmond.sinks.webhook import WebhookSink
 
 Read = Callable[..., Loaded]
@@ -39,6 +40,7 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     sinks.plugin("journal")(JournalSink)
     sinks.plugin("hook")(HookSink)
     sinks.plugin("webhook")(WebhookSink)
+    sinks.plugin("registry-file")(RegistryFileSink)
     transports: Registry[object] = Registry("transport", "jobmond.transports")
     backends: Registry[object] = Registry("backend", "jobmond.backends")
     for known, names in ((transports, ("ssh", "local")), (backends, ("slurm", "local"))):
