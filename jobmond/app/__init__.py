@@ -61,7 +61,8 @@ class Parts:
 class App:
     """A store and the parts that work on it. `state` is the directory for files of our own.
 
-    `registry_files` are the paths watched at the last look.
+    `registry_files` are the paths watched at the last look. `problems` says what is wrong with
+    what other people and programs write, one line each.
     """
 
     store: Store
@@ -72,6 +73,7 @@ class App:
     parts: Parts
     next_sweep_at: Callable[[], datetime | None] = lambda: None
     on_commit: Callable[[], object] = lambda: None
+    problems: Callable[[], Iterable[str]] = lambda: ()
     last_sweep_at: datetime | None = None
     found: dict[str, tuple[datetime, tuple[Found, ...]]] = field(default_factory=dict)
     registry_files: Set[str] = frozenset()
@@ -176,6 +178,7 @@ class App:
             "version": __version__,
             "last_sweep_at": self.last_sweep_at,
             "next_sweep_at": self.next_sweep_at(),
+            "problems": [*self.problems(), *self.ops.problems.values()],
         }
 
     def sink_names(self) -> tuple[str, ...]:

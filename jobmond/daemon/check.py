@@ -1,6 +1,7 @@
 """What can be checked before jobs depend on it: one line a thing."""
 
 import asyncio
+import glob
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from jobmond.analysis.activejobs import MalformedRegistry, parsed
 from jobmond.app import outlets_of
 from jobmond.app.clusters import Builder
 from jobmond.app.ops_files import OpsFiles
@@ -18,6 +20,7 @@ from jobmond.ports import Clock, FarSink
 from jobmond.settings import Loaded, Settings
 from jobmond.settings.paths import state_directory
 from jobmond.settings.tables import SinkTable
+from jobmond.sinks.registry_file import UnusableFile, read_registry, text_of
 from jobmond.store.engine import database_file
 from jobmond.store.filesystem import network_file_system
 from jobmond.store.standing import standing
@@ -52,6 +55,7 @@ async def checks(loaded: Loaded, env: Mapping[str, str], *, offline: bool) -> li
     tables = await asyncio.to_thread(ops.all, settings.clusters)
     settings = settings.model_copy(update={"clusters": tables})
     lines += [Line(f"ops file of {name}", False, said) for name, said in ops.problems.items()]
+    lines += registry_files(settings)
     clusters = await Builder(settings, state).all(tables)
     try:
         lines += await asyncio.gather(
@@ -96,6 +100,29 @@ def sinks(settings: Settings) -> Iterator[Line]:
             yield Line(f"sink {name}", False, f"{path} cannot be written by this user")
         else:
             yield _writable(f"sink {name}", path.parent)
+
+
+def registry_files(settings: Settings) -> Iterator[Line]:
+    """Whether the files that are there can be read and, with their lock, be written."""
+    for pattern in settings.registry_files:
+        paths = [pattern, *glob.glob(pattern)]  # noqa: PTH207 # absolute
+        for path in sorted({Path(path) for path in paths if os.path.lexists(path)}):
+            yield _registry(f"registry file {path}", path)
+
+
+def _registry(what: str, path: Path) -> Line:
+    try:
+        entries = parsed(text_of(read_registry(path)[0]))
+    except (MalformedRegistry, UnusableFile) as error:
+        return Line(what, False, str(error))
+    except OSError as error:
+        return Line(what, False, str(error.strerror))
+    wrong = [entry.error for entry in entries if entry.error]
+    if wrong:
+        return Line(what, False, wrong[0])
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        return Line(what, False, f"{path.parent} cannot be written by this user")
+    return Line(what, True, f"{len(entries)} entries")
 
 
 async def receivers(settings: Settings) -> dict[str, Line]:

@@ -120,6 +120,11 @@ class Daemon:
         """Ask the daemon to end."""
         self._stop.set()
 
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with the configuration as it is now, where it is not what is used."""
+        return [] if self._wrong is None else [f"configuration not taken: {self._wrong}"]
+
     def wake(self) -> None:
         """There is something to watch: tick from now on."""
         self.bell.wake()

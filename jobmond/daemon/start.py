@@ -70,6 +70,7 @@ async def serve(
         daemon.notice = registries.look
         desk.handover = Handover(app, desk, registries)
         daemon.idle = lambda: [say(line) for line in first_steps(sys.argv[0], given_socket)]
+        app.problems = lambda: [*daemon.problems, *registries.problems]
         app.next_sweep_at = lambda: daemon.bell.next_at
         app.on_commit = desk.notify
         server = _server(desk, loaded, given_socket, env, ready)

@@ -65,7 +65,8 @@ class SweepAsks:
                     await self.request_sweep(cluster.name, False)
 
     def _allowed(self, cluster: ClusterInfo) -> bool:
-        return cluster.active and self.budget.take(cluster.name, self.clock.monotonic())
+        # A sweep of one that is switched off contacts nobody, and sees whether it still is.
+        return not cluster.active or self.budget.take(cluster.name, self.clock.monotonic())
 
     async def _answered(
         self, clusters: Sequence[ClusterInfo], asked: set[str], wait: bool

@@ -88,7 +88,12 @@ _TASKS = _or_null(
 
 _DAEMON = _object(
     {"running": _FLAG, "host": _TEXT},
-    {"version": _TEXT, "last_sweep_at": _INSTANT_OR_NULL, "next_sweep_at": _INSTANT_OR_NULL},
+    {
+        "version": _TEXT,
+        "last_sweep_at": _INSTANT_OR_NULL,
+        "next_sweep_at": _INSTANT_OR_NULL,
+        "problems": _list(_TEXT),
+    },
 )
 
 _CLUSTER = _object(

@@ -24,6 +24,7 @@ _NOTE = Column("Note", least=8)
 _LIST = (_JOB, Column("Type", least=6), _STATE, _ELAPSED, _NOTE)
 _FILLING = (_JOB, Column("Step"), _STATE, _ELAPSED, _NOTE)
 _BRIEF = (_JOB, _STATE, _ELAPSED, _NOTE)
+_PROBLEMS = 5  # shown of what is wrong with files; the JSON has them all
 _LATELY = timedelta(days=1)  # what was given up longer ago is in the JSON only
 
 
@@ -92,7 +93,15 @@ def daemon_lines(document: Mapping[str, Any], view: View) -> list[str]:
         ahead = "next one due"
     else:
         ahead = f"next in {span((following - view.now).total_seconds())}"
-    return [view.safe(f"jobmond on {host}: {last}, {ahead}")]
+    return [view.safe(f"jobmond on {host}: {last}, {ahead}"), *_problems(daemon, view)]
+
+
+def _problems(daemon: Mapping[str, Any], view: View) -> list[str]:
+    """What is wrong with files that other people and programs write, the first few."""
+    every = daemon.get("problems") or []
+    rest = len(every) - _PROBLEMS
+    shown = [f"problem: {problem}" for problem in every[:_PROBLEMS]]
+    return [view.safe(line) for line in [*shown, *([f"and {rest} more"] if rest > 0 else [])]]
 
 
 def cluster_lines(clusters: Sequence[Mapping[str, Any]], view: View) -> list[str]:
@@ -107,7 +116,8 @@ def cluster_lines(clusters: Sequence[Mapping[str, Any]], view: View) -> list[str
 def _trouble(cluster: Mapping[str, Any], view: View) -> str:
     name = cluster["name"]
     if cluster["status"] == ClusterStatus.INACTIVE:
-        return f"{name}: inactive, its jobs are not polled"
+        why = f" ({cluster['notes']})" if cluster.get("notes") else ""
+        return f"{name}: inactive, its jobs are not polled{why}"
     last = cluster.get("last_ok_at")
     answered = f"last answer {view.ago(last)}" if last else "never answered"
     text = f"{name}: {cluster['status']} since {view.local(cluster.get('since'))} ({answered})"

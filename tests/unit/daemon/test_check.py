@@ -154,3 +154,18 @@ def test_a_sink_that_cannot_be_written_fails(tmp_path: Path) -> None:
         ("sink worse", False),
         ("sink old", True),
     ]
+
+
+def test_registry_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "good.json").write_text('[{"id": "1"}]')
+    (tmp_path / "cut.json").write_text('[{"id": "1"')
+    (tmp_path / "odd.json").write_text('[{"id": "1"}, {}]')
+    settings = _settings(tmp_path, registry_files=[f"{tmp_path}/*.json", f"{tmp_path}/none"])
+    lines = _by_name(check.registry_files(settings))
+    said = {Path(name.removeprefix("registry file ")).name: one for name, one in lines.items()}
+    assert {name: one.fine for name, one in said.items()} == {
+        "good.json": True, "cut.json": False, "odd.json": False,
+    }  # fmt: skip
+    assert said["good.json"].said == "1 entries"
+    assert said["cut.json"].said.startswith("not JSON: line 1")
+    assert said["odd.json"].said == "entry 2: it has no id"

@@ -48,16 +48,24 @@ async def test_a_named_cluster_is_asked_even_if_it_needed_a_login():
 
 
 async def test_a_sweep_of_all_leaves_alone_what_needs_a_person():
-    scene = Scene(clusters=[LEONARDO, JURECA, replace(BARE_LOCAL, active=False)])
+    scene = Scene(clusters=[LEONARDO, JURECA])
     scene.store.healths = [
         health("jureca", status="needs-login", error="key refused", remedy="ssh jureca")
     ]
     rows = await scene.desk().sweep(SweepRequest(None, True), ME)
     assert scene.sweeps == [("leonardo", True)]
     assert [(r["name"], r["status"]) for r in rows] == [
-        ("leonardo", "ok"), ("jureca", "needs-login"), ("local", "inactive")
+        ("leonardo", "ok"), ("jureca", "needs-login")
     ]  # fmt: skip
     assert rows[1]["remedy"] == "ssh jureca"
+
+
+async def test_a_cluster_that_is_switched_off_is_swept_to_see_whether_it_still_is():
+    scene = Scene(clusters=[replace(BARE_LOCAL, active=False)])
+    desk = scene.desk()
+    for _ in range(40):
+        await desk.sweep(SweepRequest(None, True), ME)
+    assert scene.sweeps == [("local", True)] * 40  # it contacts nobody: no budget is spent
 
 
 async def test_who_goes_away_cancels_no_sweep():

@@ -205,3 +205,12 @@ def test_hostile_names_leave_the_report_aligned(make_job, view, fit):
     assert {wcswidth(line) for line in table} == {wcswidth(table[0])}
     assert wcswidth(table[0]) <= fit
     assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for line in lines for c in line)
+
+
+def test_what_is_wrong_with_files_is_told_below_the_daemon(view):
+    problems = [f"/f{n}.json: not JSON\x1b" for n in range(7)]
+    off = ClusterHealth("mare", "slurm", False, "inactive", NOW - HOUR, notes="until Tuesday")
+    document = status_document([], [off], daemon={**DAEMON, "problems": problems}, now=NOW)
+    lines = status_text(document, view)
+    assert lines[1] == "problem: /f0.json: not JSON\\x1b"
+    assert lines[6:8] == ["and 2 more", "mare: inactive, its jobs are not polled (until Tuesday)"]
