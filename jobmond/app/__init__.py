@@ -37,7 +37,7 @@ from jobmond.sweep.couriers import Couriers
 from jobmond.sweep.deliver import Post, all_rounds
 from jobmond.sweep.outlets import Outlets, outlets
 from jobmond.sweep.sweep import Result, Sweeper
-from jobmond.sweep.write_back import StoredWords, write_backs
+from jobmond.sweep.write_back import StoredWords, WriteBacks
 
 journal = structlog.get_logger("jobmond.app")
 
@@ -80,6 +80,7 @@ class App:
     ops: OpsFiles = field(default_factory=OpsFiles)
     couriers: Couriers = field(default_factory=Couriers)
     report_owed: str | None = None  # why the last report is not on disk
+    _backs: WriteBacks | None = None
     _delivering: asyncio.Lock = field(default_factory=asyncio.Lock)
     _reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -137,8 +138,10 @@ class App:
         if not self.registry_files:
             return {}
         waiting = await self.writer.call(self.store.outbox_sinks)
-        words = StoredWords(self.store.registries, self.writer.call, self.clock)
-        return write_backs(waiting, self.registry_files, words)
+        if self._backs is None:
+            words = StoredWords(self.store.registries, self.writer.call, self.clock)
+            self._backs = WriteBacks(words)
+        return self._backs.of(waiting, self.registry_files)
 
     async def report(self) -> None:
         """Write `report.json`, for when no daemon answers; one that cannot be written is told once

@@ -20,7 +20,7 @@ from jobmond.sweep.sweep import Result
 journal = structlog.get_logger("jobmond.daemon")
 
 EXPIRE_EVERY = timedelta(hours=6)
-NOTICE_S = 5.0  # a file system that does not answer holds up no sweep for longer
+NOTICE_S = 5.0  # how long a file system that does not answer holds up a sweep
 
 
 class Server(Protocol):
@@ -106,12 +106,12 @@ class Daemon:
     async def _begin(self) -> None:
         # What a crash left in the outbox; what was left to be found; the report with both. A
         # database that is locked or full for a while is told, and no reason to give up.
-        for what, work in (
-            ("deliver", self.app.deliver),
-            ("pick up", self.pick_up),
-            ("report", self.app.report),
+        for what, work, patience_s in (
+            ("deliver", self.app.deliver, None),
+            ("pick up", self.pick_up, NOTICE_S),
+            ("report", self.app.report, None),
         ):
-            await asyncio.wait([self._spawn(work(), what)])
+            await asyncio.wait([self._spawn(work(), what)], timeout=patience_s)
         if not await self.app.watched():
             self.idle()
         self._rung("start")
@@ -182,9 +182,7 @@ class Daemon:
 
     async def _noticed(self) -> None:
         """What other programs left until now, as far as it can be had in a moment."""
-        look = asyncio.create_task(self.notice())
-        self._keep(look)
-        await asyncio.wait([look], timeout=NOTICE_S)
+        await asyncio.wait([self._spawn(self.notice(), "notice")], timeout=NOTICE_S)
 
     def _rung(self, why: str) -> None:
         self._spawn(self._look(why), "look")

@@ -85,6 +85,8 @@ class Registries:
     async def look_around(self) -> None:
         """`look` where the last one is a minute ago, or something was left open by it."""
         now_s = self._app.clock.monotonic()
+        if self._lock.locked():
+            return  # one look at a time, also where a file system does not answer
         due = self._looked_s is None or now_s - self._looked_s >= LOOK_S
         if due or any(file.again for file in self._files.values()):
             await self.look()

@@ -39,24 +39,38 @@ class RegistryFileSink:
 
     internal = True
 
-    def __init__(self, registry_words: RegistryWords, /, *, path: Path) -> None:
+    def __init__(
+        self, registry_words: RegistryWords, /, *, path: Path, patience_s: float = 20.0
+    ) -> None:
         self._words = registry_words
         self._path = path
+        self._patience_s = patience_s
+        self._writing: asyncio.Task[dict[str, str | None]] | None = None
 
     async def send(self, deliveries: Sequence[Delivery]) -> None:
         """Writes the file once, whatever the number of deliveries.
 
-        A file that is gone or malformed is left alone: once it can be read again, whoever
-        watches it asks for the write anew.
+        A file system that does not answer is not waited for; the write that hangs there is the
+        only one until it ends. A file that is gone or malformed is left alone: once it can be
+        read again, whoever watches it asks for the write anew.
 
         Raises:
             SinkRetry: it cannot be written now.
             SinkRefusal: the file is a link to somebody else's.
         """
         del deliveries
+        if self._writing is not None:
+            await self._ended(self._writing)  # what it wrote is what was wanted then
         wanted = await self._words.wanted(str(self._path))
-        written = await asyncio.to_thread(make_stand, self._path, wanted)
-        await self._words.stood(str(self._path), written)
+        self._writing = asyncio.create_task(asyncio.to_thread(make_stand, self._path, wanted))
+        await self._ended(self._writing)
+
+    async def _ended(self, writing: "asyncio.Task[dict[str, str | None]]") -> None:
+        await asyncio.wait([writing], timeout=self._patience_s)
+        if not writing.done():
+            raise SinkRetry(f"{self._path}: its file system does not answer")
+        self._writing = None
+        await self._words.stood(str(self._path), writing.result())
 
 
 def make_stand(

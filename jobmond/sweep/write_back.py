@@ -33,10 +33,20 @@ class StoredWords:
         await self._call(self._registers.stood, path, written, self._clock.now())
 
 
-def write_backs(
-    waiting: Iterable[str], watched: Iterable[str], words: StoredWords
-) -> dict[str, Sink]:
-    """Sinks for those of the `waiting` queues whose file is watched; others are left alone."""
-    by_name = {sink_name(path): path for path in watched}
-    factory = registry.sinks["registry-file"]
-    return {name: factory(words, path=Path(by_name[name])) for name in waiting if name in by_name}
+class WriteBacks:
+    """Sinks of registry files, each made once: it may have a write in hand."""
+
+    def __init__(self, words: StoredWords) -> None:
+        self._words = words
+        self._sinks: dict[str, Sink] = {}
+
+    def of(self, waiting: Iterable[str], watched: Iterable[str]) -> dict[str, Sink]:
+        """Those for the `waiting` queues whose file is watched; others are left alone."""
+        by_name = {sink_name(path): path for path in watched}
+        return {name: self._sink(name, by_name[name]) for name in waiting if name in by_name}
+
+    def _sink(self, name: str, path: str) -> Sink:
+        if name not in self._sinks:
+            factory = registry.sinks["registry-file"]
+            self._sinks[name] = factory(self._words, path=Path(path))
+        return self._sinks[name]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.host import Host, pid_of, programs_without_slurm
+from tests.integration.host import Host, pid_of, programs_without_slurm, until
 
 CONFIG = """
 registry_files = ["~/.claude/active_jobs.json"]
@@ -30,6 +30,7 @@ def host(tmp_path: Path) -> Iterator[Host]:
 def test_jobs_come_and_go_with_the_file(host: Host) -> None:
     file = host.home / ".claude" / "active_jobs.json"
     daemon = host.daemon()
+    until(file.exists, "the file is created")
     assert file.read_text() == "[]\n"
     work = host.spawn("sleep", "300")
     entry = {"type": "local", "id": work.pid, "description": "a long sleep", "mine": [1.50]}

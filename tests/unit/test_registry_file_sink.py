@@ -226,6 +226,33 @@ def test_a_link_stays_a_link(file: Path, tmp_path: Path) -> None:
     assert json.loads(file.read_text()) == [{"id": "2", "last_status": "PENDING"}]
 
 
+async def test_a_file_system_that_does_not_answer_is_not_waited_for(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no second write is begun beside the one that hangs."""
+    release, begun = threading.Event(), []
+    real = registry_file.make_stand
+
+    def hanging(*args: Any) -> Any:
+        begun.append(args)
+        release.wait(60)
+        return real(*args)
+
+    monkeypatch.setattr(registry_file, "make_stand", hanging)
+    words = Words(**{"2": "RUNNING"})
+    sink = registry_file.RegistryFileSink(words, path=file, patience_s=0.01)
+    for _ in range(3):
+        with pytest.raises(SinkRetry, match="its file system does not answer"):
+            await sink.send([])
+    assert len(begun) == 1
+    words.says = {key("2"): "FAILED"}
+    release.set()
+    sink._patience_s = 60
+    await sink.send([])
+    assert [written for _, written in words.stands] == [{key("2"): "RUNNING"}, {key("2"): "FAILED"}]
+    assert json.loads(file.read_text())[1]["last_status"] == "FAILED"
+
+
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UnusableFile, match="no regular file"):
