@@ -19,6 +19,7 @@ from jobmond.analysis.classify import classified
 from jobmond.analysis.settle import Classify, Found
 from jobmond.analysis.visible import readable, visible
 from jobmond.backends._files import FileReader
+from jobmond.desk.forgotten import as_left, forgotten
 from jobmond.errors import StoreError, TransportError
 from jobmond.model.job import Choices, Classified
 from jobmond.model.observation import Facts
@@ -109,14 +110,17 @@ class App:
             now = self.clock.now()
             recent_since = now - self.parts.settings.recent
             jobs = await self.writer.call(self.store.jobs, recent_since=recent_since)
-            health = await self.writer.call(self.store.clusters, now)
+            known = await self.writer.call(self.store.clusters, now)
+            health = [h for h in known if h.name in self.clusters]
+            health += forgotten(jobs, known, self.clusters, now)
             standings = await self.writer.call(self.store.standings)
             sinks = with_unused(standings, self.sink_names())
+            left = as_left(jobs, self.clusters)
             daemon = self.daemon_info()
             await asyncio.to_thread(
                 _write_report,
                 self.state / "report.json",
-                lambda: status_document(jobs, health, sinks=sinks, daemon=daemon, now=now),
+                lambda: status_document(left, health, sinks=sinks, daemon=daemon, now=now),
             )
 
     def daemon_info(self) -> dict[str, Any]:

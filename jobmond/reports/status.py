@@ -107,7 +107,8 @@ def cluster_lines(clusters: Sequence[Mapping[str, Any]], view: View) -> list[str
 def _trouble(cluster: Mapping[str, Any], view: View) -> str:
     name = cluster["name"]
     if cluster["status"] == ClusterStatus.INACTIVE:
-        return f"{name}: inactive, its jobs are not polled"
+        why = f" ({cluster['error']})" if cluster.get("error") else ""
+        return f"{name}: inactive{why}, its jobs are not polled"
     last = cluster.get("last_ok_at")
     answered = f"last answer {view.ago(last)}" if last else "never answered"
     text = f"{name}: {cluster['status']} since {view.local(cluster.get('since'))} ({answered})"

@@ -75,6 +75,16 @@ def test_the_whole_report(make_job, ended, view):
     assert status_text(document, view) == golden("status_live.txt")
 
 
+def test_a_cluster_that_the_configuration_names_no_more(view):
+    gone = ClusterHealth(
+        "mare", "slurm", False, "inactive", NOW - HOUR, error="not in the configuration"
+    )
+    document = status_document([], [gone], daemon=DAEMON, now=NOW)
+    assert status_text(document, view)[1] == (
+        "mare: inactive (not in the configuration), its jobs are not polled"
+    )
+
+
 def test_a_stored_report_on_a_narrow_ascii_terminal(ended, view):
     jobs = [ended("4712", State.COMPLETED, 0, facts={"elapsed_s": 3600})]
     stored = status_document(
