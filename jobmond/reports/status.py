@@ -173,7 +173,8 @@ def note_cell(job: Mapping[str, Any], view: View) -> str:
     """The note, with what depends on the moment of reading."""
     parts = [job.get("note") or ""]
     if job.get("stale"):
-        parts.insert(0, f"not asked since {view.local(job.get('seen_at'))}")
+        seen = job.get("seen_at")
+        parts.insert(0, f"not asked since {view.local(seen)}" if seen else "never seen")
     if job["state"] == State.PENDING and job.get("start_estimate_at"):
         parts.append(f"may start {view.local(job['start_estimate_at'])}")
     return "; ".join(filter(None, parts)) or "—"
