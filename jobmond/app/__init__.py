@@ -15,6 +15,7 @@ from jobmond.analysis.classify import classified
 from jobmond.analysis.settle import Classify, Found
 from jobmond.app.clusters import Builder
 from jobmond.app.ops_files import OpsFiles
+from jobmond.desk.forgotten import as_left, forgotten
 from jobmond.errors import StoreError
 from jobmond.model.job import Choices, Classified
 from jobmond.model.observation import Facts
@@ -150,16 +151,19 @@ class App:
             now = self.clock.now()
             recent_since = now - self.parts.settings.recent
             jobs = await self.writer.call(self.store.jobs, recent_since=recent_since)
-            health = await self.writer.call(self.store.clusters, now)
+            known = await self.writer.call(self.store.clusters, now)
+            health = [h for h in known if h.name in self.clusters]
+            health += forgotten(jobs, known, self.clusters, now)
             standings = await self.writer.call(self.store.standings)
             sinks = with_unused(standings, self.sink_names())
+            left = as_left(jobs, self.clusters)
             daemon = self.daemon_info()
             path = self.state / "report.json"
             try:
                 await asyncio.to_thread(
                     write_report,
                     path,
-                    lambda: status_document(jobs, health, sinks=sinks, daemon=daemon, now=now),
+                    lambda: status_document(left, health, sinks=sinks, daemon=daemon, now=now),
                 )
             except OSError as error:
                 self._report_failed(f"{path} cannot be written: {error.strerror or error}")

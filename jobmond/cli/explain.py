@@ -1,5 +1,7 @@
 """`jobmonctl explain` and `schema`: what the rules say and what programs may rely on."""
 
+import re
+
 import click
 
 from jobmond.cli.session import Session, show_json, surface
@@ -15,7 +17,7 @@ from jobmond.reports.schema import schema as the_schema
 @click.argument("rule", required=False)
 @surface
 def explain(session: Session, rule: str | None) -> None:
-    """Print a rule's logic, thresholds and sources; without RULE, every rule's first line."""
+    """Print a rule's logic, thresholds and sources; without RULE, every rule in one line."""
     known = list(rules)
     if rule is not None and rule not in known:
         raise ConfigError(
@@ -27,7 +29,15 @@ def explain(session: Session, rule: str | None) -> None:
     elif rule is not None:
         show_lines([texts[rule]])
     else:
-        show_lines([f"{name}: {text.strip().splitlines()[0]}" for name, text in texts.items()])
+        show_lines([_in_short(name, text) for name, text in texts.items()])
+
+
+def _in_short(name: str, text: str) -> str:
+    """The rule's first sentence, which may be broken over lines, behind its name once."""
+    said = " ".join(text.strip().partition("\n\n")[0].split())
+    sentence = said if said.startswith(name) else f"{name}: {said}"
+    first = re.split(r"(?<=\w\w\.) (?=[A-Z])|(?<=:) (?=- )", sentence, maxsplit=1)[0]
+    return f"{first} …" if first.endswith(":") else first
 
 
 @click.command()

@@ -11,6 +11,7 @@ from jobmond.desk import look, track
 from jobmond.desk.aim import ClusterInfo, ValidateId, aim, cluster_named
 from jobmond.desk.answers import Whole, event_row, followup_row, found_row, in_full, with_unasked
 from jobmond.desk.budget import SweepBudget
+from jobmond.desk.forgotten import as_left, forgotten
 from jobmond.desk.peer import Peer, Rights, user_name
 from jobmond.desk.refusals import UnknownJob, nearest, quoted
 from jobmond.desk.requests import (
@@ -91,12 +92,18 @@ class Desk:
         self.rights.check_read(peer)
         now = self.clock.now()
         seen = await self.call(look.overview, self.store, now - self.recent, now)
-        clusters = with_unasked(seen.healths, self.clusters(), now)
+        infos = self.clusters()
+        names = {info.name for info in infos}
+        clusters = [
+            *with_unasked(seen.healths, infos, now),
+            *forgotten(seen.jobs, seen.healths, names, now),
+        ]
+        jobs = as_left(seen.jobs, names)
         daemon = self.daemon_info()
         # Thousands of jobs take longer than the event loop may be held up.
         sinks = with_unused(seen.standings, self.sinks())
         return await asyncio.to_thread(
-            status_document, seen.jobs, clusters, sinks=sinks, daemon=daemon, now=now
+            status_document, jobs, clusters, sinks=sinks, daemon=daemon, now=now
         )
 
     async def show(self, word: str, peer: Peer) -> Row:
@@ -373,7 +380,8 @@ class Desk:
         return _LOCAL if _LOCAL in names else names[0]
 
     def _in_full(self, whole: Whole) -> Row:
-        base = job_object(whole.job, self.clock.now(), older=whole.older)
+        [job] = as_left([whole.job], {info.name for info in self.clusters()})
+        base = job_object(job, self.clock.now(), older=whole.older)
         return in_full(whole, base)
 
 

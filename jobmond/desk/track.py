@@ -162,12 +162,15 @@ def ended_locally(store: Shelf, ref: str, asker: Asker, detail: dict[str, Any]) 
 
 
 def look_up(store: Shelf, word: str, now: datetime) -> Job:
-    """The job that `word` means.
+    """The job that `word` means. A number that is nobody's id is a process of that number:
+    `add 4711` takes it so too where no SLURM is watched.
 
     Raises:
         UnknownJob: none or several; the nearest or the candidates are named.
     """
     found = [*store.find(word)]
+    if not found and word.isascii() and word.isdigit():
+        found = [*store.find(f"pid-{word}")]
     # The store gives one job of a run for a name; others that live must not be passed over.
     for job in [j for j in found if j.tracked and j.name == word]:
         lives = store.lives(job.run, job.cluster)

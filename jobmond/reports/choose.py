@@ -58,6 +58,7 @@ def the_job(jobs: Sequence[Mapping[str, Any]], word: str) -> Mapping[str, Any]:
         [job for job in jobs if job["ref"] == word],
         [job for job in jobs if job["native_id"] == word and "@" not in job["ref"]],
         [job for job in jobs if word in (job["name"], job["run"])],
+        [job for job in jobs if job["native_id"] == f"pid-{word}" and "@" not in job["ref"]],
     ):
         living = [job for job in found if job["tracked"]]
         if len(found) == 1 or len(living) == 1:

@@ -71,7 +71,10 @@ def _log(job: Mapping[str, Any]) -> list[tuple[str, object]]:
         return []
     size = f", {log['bytes']} bytes" if log.get("bytes") is not None else ""
     error = f": {log['error']}" if log.get("error") else ""
-    return [("Log", log.get("path")), ("", f"{log.get('status')}{size}{error}")]
+    path = log.get("path")
+    if not path:
+        return [("Log", f"no path known{error}")]
+    return [("Log", path), ("", f"{log.get('status')}{size}{error}")]
 
 
 def _at(job: Mapping[str, Any], key: str, view: View) -> str | None:

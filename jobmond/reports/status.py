@@ -116,8 +116,9 @@ def cluster_lines(clusters: Sequence[Mapping[str, Any]], view: View) -> list[str
 def _trouble(cluster: Mapping[str, Any], view: View) -> str:
     name = cluster["name"]
     if cluster["status"] == ClusterStatus.INACTIVE:
-        why = f" ({cluster['notes']})" if cluster.get("notes") else ""
-        return f"{name}: inactive, its jobs are not polled{why}"
+        why = f" ({cluster['error']})" if cluster.get("error") else ""
+        more = f" ({cluster['notes']})" if cluster.get("notes") else ""
+        return f"{name}: inactive{why}, its jobs are not polled{more}"
     last = cluster.get("last_ok_at")
     answered = f"last answer {view.ago(last)}" if last else "never answered"
     text = f"{name}: {cluster['status']} since {view.local(cluster.get('since'))} ({answered})"
@@ -182,7 +183,8 @@ def note_cell(job: Mapping[str, Any], view: View) -> str:
     """The note, with what depends on the moment of reading."""
     parts = [job.get("note") or ""]
     if job.get("stale"):
-        parts.insert(0, f"not asked since {view.local(job.get('seen_at'))}")
+        seen = job.get("seen_at")
+        parts.insert(0, f"not asked since {view.local(seen)}" if seen else "never seen")
     if job["state"] == State.PENDING and job.get("start_estimate_at"):
         parts.append(f"may start {view.local(job['start_estimate_at'])}")
     return "; ".join(filter(None, parts)) or "—"

@@ -125,6 +125,15 @@ def test_explain(ctl, monkeypatch):
     known = {"held": FakeRule, "stall": FakeRule}
     monkeypatch.setattr("jobmond.cli.explain.rules", known)
     assert ctl("explain", "held").stdout == "A job that is held.\nSource: sbatch(1)\n"
+    whole = "held (watch): held by its user,\nor by root. It waits.\nSource: sbatch(1)"
+    monkeypatch.setattr(FakeRule, "explain", lambda self: whole)
+    assert ctl("explain").stdout.splitlines() == [
+        "held (watch): held by its user, or by root.",
+        "stall: held (watch): held by its user, or by root.",
+    ]
+    whole = "held (watch): any of these:\n- one\n- two"
+    assert ctl("explain").stdout.splitlines()[0] == "held (watch): any of these: …"
+    monkeypatch.setattr(FakeRule, "explain", lambda self: "A job that is held.\nSource: sbatch(1)")
     assert ctl("explain").stdout == "held: A job that is held.\nstall: A job that is held.\n"
     result = ctl("explain", "hold")
     assert result.exit_code == 2

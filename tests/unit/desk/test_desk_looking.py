@@ -26,7 +26,7 @@ from tests.doubles_store import NOW, health, job, news, owed
 
 async def test_status_shows_configured_clusters_and_only_those():
     scene = Scene(clusters=[LEONARDO, replace(JURECA, active=False)])
-    scene.store.healths = [health("forgotten")]
+    scene.store.healths = [health("unused")]
     document = await scene.desk().status(ME)
     assert [(c["name"], c["status"], c["error"]) for c in document["clusters"]] == [
         ("jureca", "inactive", None),
@@ -211,3 +211,18 @@ async def test_a_hanging_cluster_is_not_asked_for_logs_by_everybody():
     assert sum(isinstance(a, Refused) for a in answers) == 6
     assert most == 1
     assert await desk.log(LogRequest("4711"), ME) == {}
+
+
+async def test_a_number_that_is_no_id_is_the_process_of_that_number():
+    scene = Scene()
+    scene.store.rows = [job("local/pid-4711", id=1), job("leonardo/12", id=2), job("local/pid-12")]
+    assert (await scene.desk().show("4711", ME))["ref"] == "local/pid-4711"
+    assert (await scene.desk().show("12", ME))["ref"] == "leonardo/12"
+    with pytest.raises(Refused, match="unknown job '13'"):
+        await scene.desk().show("13", ME)
+
+
+async def test_a_job_in_full_is_stale_where_its_cluster_is_configured_no_more():
+    scene = Scene(clusters=[LEONARDO])
+    scene.store.rows = [job("jureca/1", id=1)]
+    assert (await scene.desk().show("jureca/1", ME))["stale"] is True

@@ -41,6 +41,8 @@ JOBS = [
     job("a/4", name="old", run="old", life=1, tracked=False),
     job("a/5", name="old", run="old", life=2, tracked=False),
     job("a/1@17", name="alpha0", run="alpha0", tracked=False),
+    job("host/pid-77"),
+    job("host/pid-3"),  # the bare id is nearer
 ]
 
 
@@ -53,6 +55,7 @@ JOBS = [
         ("beta", "b/1"),
         ("chain", "a/3"),  # the tracked one
         ("old", "a/5"),  # the newest life
+        ("77", "host/pid-77"),  # a process, by its number
     ],
 )
 def test_a_word_means_one_job(word, ref):

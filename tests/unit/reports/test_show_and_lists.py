@@ -191,3 +191,9 @@ def test_event_lines(view):
     assert event_line({**cluster, "correction": False}, replace(view, ascii_only=True)) == (
         "12:00  info   vega is back"
     )
+
+
+def test_a_job_whose_log_nobody_knows(make_job, view):
+    lines = show_text(job_object(make_job(log=LogEvidence("absent", None, None)), NOW), view)
+    assert "Log         no path known" in lines
+    assert not [line for line in lines if line.strip() == "absent"]

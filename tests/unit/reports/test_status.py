@@ -8,8 +8,8 @@ from wcwidth import wcswidth
 from jobmond.model.job import ClusterHealth, LogEvidence
 from jobmond.model.outcome import SinkStanding
 from jobmond.model.state import Bucket, State
-from jobmond.reports.document import status_document
-from jobmond.reports.status import state_cell, status_text
+from jobmond.reports.document import job_object, status_document
+from jobmond.reports.status import note_cell, state_cell, status_text
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -73,6 +73,21 @@ def test_the_whole_report(make_job, ended, view):
     ]  # fmt: skip
     document = status_document(jobs, clusters, daemon=DAEMON, now=NOW)
     assert status_text(document, view) == golden("status_live.txt")
+
+
+def test_a_cluster_that_the_configuration_names_no_more(view):
+    gone = ClusterHealth(
+        "mare", "slurm", False, "inactive", NOW - HOUR, error="not in the configuration"
+    )
+    document = status_document([], [gone], daemon=DAEMON, now=NOW)
+    assert status_text(document, view)[1] == (
+        "mare: inactive (not in the configuration), its jobs are not polled"
+    )
+
+
+def test_a_stale_job_that_no_sweep_has_seen(make_job, view):
+    job = job_object(make_job(stale=True, seen_at=None), NOW)
+    assert note_cell(job, view).split(";")[0] == "never seen"
 
 
 def test_a_stored_report_on_a_narrow_ascii_terminal(ended, view):
