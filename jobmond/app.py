@@ -215,7 +215,7 @@ async def open_app(settings: Settings, default_state: Path, clock: Clock) -> App
         raise StoreError(f"{state} cannot be made: {error.strerror}") from error
     writer = Writer()
     try:
-        remote = database is not None and network_file_system(database.parent) is not None
+        remote = database is not None and network_file_system(database.resolve().parent) is not None
         store = await writer.call(Store.open, settings.database.url, exclusive=remote)
         parts = await build(settings, store, writer, clock, state)
     except BaseException:
