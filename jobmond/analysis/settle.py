@@ -256,7 +256,9 @@ def _part(array: Job, native_id: str, now: datetime) -> Job:
 
 def _candidate(move: Move) -> Candidate:
     seen_before = move.before is not None and move.before.first_seen_at is not None
-    return Candidate(move.job.native_id, move.job.state, move.job.facts, seen_before)
+    continues = move.before is not None and move.before.predecessor is not None
+    job = move.job
+    return Candidate(job.native_id, job.state, job.facts, seen_before, continues)
 
 
 def _joined(move: Move, before: Job, lives: dict[str, int]) -> Move:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobmond.model.observation import Absent, Gone, Unavailable
+from jobmond.model.observation import Gone, Unavailable
 from jobmond.model.state import PostMortem, State
 from tests.integration.test_sweep import TRACE, Scene, text
 from tests.unit.builders import NOW, seen
@@ -82,3 +82,18 @@ async def test_a_failure_is_not_explained_by_the_log_of_an_earlier_life(scene):
     assert (later.log.status, later.post_mortem) == ("none", PostMortem.PENDING)
     await scene.sweep()
     assert scene.job("lab/1").post_mortem is PostMortem.DONE
+
+
+async def test_a_job_that_waited_for_two_stays_with_the_run_it_continued_first(scene):
+    waits = {"birth": "102", "dependency": "afterany:1:3"}
+    for native_id in "132":
+        scene.add(native_id, run=f"run{native_id}")
+    waiting = seen(State.PENDING, **waits)
+    await scene.sweep(_1=seen(State.RUNNING), _3=seen(State.RUNNING), _2=waiting)
+    over = seen(State.TIMEOUT, ended_at=NOW)
+    await scene.sweep(_1=over, _3=seen(State.RUNNING), _2=waiting)
+    await scene.sweep(_3=over, _2=seen(State.RUNNING, **waits))
+    assert scene.told()[0] == ("restart", "lab/1", "RUNNING", "PENDING")
+    assert ("transition", "lab/3", "RUNNING", "TIMEOUT") in scene.told()
+    third = scene.job("lab/2")
+    assert (third.run, third.life, third.predecessor) == ("run1", 2, scene.job("lab/1").id)
