@@ -85,8 +85,9 @@ class Daemon:
         finally:
             before_end()
             self.bell.stop()
-            await self.lanes.settle()
-            await asyncio.gather(*self._background, return_exceptions=True)
+            await self.lanes.finish()
+            while self._background:  # one may have begun another
+                await asyncio.gather(*self._background, return_exceptions=True)
             await server.stop()
 
     def stop(self) -> None:
@@ -145,6 +146,8 @@ class Daemon:
         if why == "tick":
             await self._refresh()
         names = await self.app.watched()
+        if self._stop.is_set():  # meanwhile
+            return
         if not names:
             self.bell.sleep()
             return
