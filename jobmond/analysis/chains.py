@@ -21,12 +21,16 @@ _CLOCK_SLACK = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A job that could continue another. `seen_before` says that an earlier sweep knew it."""
+    """A job that could continue another.
+
+    `seen_before` says that an earlier sweep knew it, `continues` that it continues one already.
+    """
 
     native_id: str
     state: State
     facts: Facts
     seen_before: bool
+    continues: bool = False
 
 
 def waits_for(dependency: str | None) -> frozenset[str]:
@@ -57,6 +61,8 @@ class Successors:
         self._by_work: dict[tuple[str | None, ...], list[Candidate]] = {}
         self._taken: set[str] = set()
         for candidate in candidates:
+            if candidate.continues:
+                continue
             if candidate.state in TERMINAL and candidate.facts.started_at is None:
                 continue
             for native_id in waits_for(candidate.facts.dependency):

@@ -114,11 +114,16 @@ def moved(
         tracked=state not in TERMINAL,
         ended_at=(shown.facts.ended_at or now) if state in TERMINAL else None,
     )
-    if state not in TERMINAL:  # an end that is corrected takes its explanation with it
-        after = replace(after, post_mortem=PostMortem.NONE, diagnosis=None, agent_log=None)
     if before == state:
         return after, None
-    return _counted(after, before, now)
+    return _counted(_unexplained(after), before, now)
+
+
+def _unexplained(job: Job) -> Job:
+    """An end that is corrected takes its explanation, and the search for one, with it."""
+    return replace(
+        job, post_mortem=PostMortem.NONE, post_mortem_tries=0, diagnosis=None, agent_log=None
+    )
 
 
 def _gone(

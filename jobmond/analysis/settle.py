@@ -66,7 +66,8 @@ def settled(
     owners = asked_about(jobs)
     for job in jobs:
         sighting = sightings.get((job.kind, job.native_id))
-        if sighting is None or owners.get((job.kind, job.native_id)) is not job:
+        owned = owners.get((job.kind, job.native_id)) is job
+        if sighting is None or not (owned or _found_again(job, sighting)):
             moves.append(Move(job, job))
         else:
             moves.extend(_applied(job, sighting, classify, now, unknown_for))
@@ -91,6 +92,16 @@ def asked_about(jobs: Sequence[Job]) -> dict[tuple[Kind, str], Job]:
         if job.tracked or job.state is State.LOST:
             owners[job.kind, job.native_id] = job
     return owners
+
+
+def _found_again(job: Job, sighting: Sighting) -> bool:
+    """Whether the answer about an id that was added once more is about this lost incarnation."""
+    return (
+        job.state is State.LOST
+        and job.birth is not None
+        and isinstance(sighting, Seen)
+        and sighting.birth == job.birth
+    )
 
 
 def _applied(
@@ -245,7 +256,9 @@ def _part(array: Job, native_id: str, now: datetime) -> Job:
 
 def _candidate(move: Move) -> Candidate:
     seen_before = move.before is not None and move.before.first_seen_at is not None
-    return Candidate(move.job.native_id, move.job.state, move.job.facts, seen_before)
+    continues = move.before is not None and move.before.predecessor is not None
+    job = move.job
+    return Candidate(job.native_id, job.state, job.facts, seen_before, continues)
 
 
 def _joined(move: Move, before: Job, lives: dict[str, int]) -> Move:

@@ -289,7 +289,7 @@ async def open_app(settings: Settings, default_state: Path, clock: Clock) -> App
     try:
         if database is not None:
             check_not_emptied(database)
-        remote = database is not None and network_file_system(database.parent) is not None
+        remote = database is not None and network_file_system(database.resolve().parent) is not None
         store = await writer.call(Store.open, settings.database.url, exclusive=remote)
         ops = OpsFiles()
         parts = await build(settings, store, writer, clock, state, ops=ops)

@@ -98,8 +98,9 @@ class Daemon:
         finally:
             before_end()
             self.bell.stop()
-            await self.lanes.settle()
-            await asyncio.gather(*self._background, return_exceptions=True)
+            await self.lanes.finish()
+            while self._background:  # one may have begun another
+                await asyncio.gather(*self._background, return_exceptions=True)
             await server.stop()
             alive.cancel()
 
@@ -193,6 +194,8 @@ class Daemon:
             await self._refresh()
         await self._noticed()
         names = await self.app.watched()
+        if self._stop.is_set():  # meanwhile
+            return
         if not names:
             self.bell.sleep()
             return

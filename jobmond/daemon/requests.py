@@ -54,6 +54,13 @@ class Lanes:
         lane = self._lanes.get(cluster)
         return lane.last if lane else None
 
+    async def finish(self) -> None:
+        """Wait for the sweeps in hand; those that have not begun never will."""
+        for lane in self._lanes.values():
+            if lane.waiting is not None:
+                lane.waiting.cancel()
+        await self.settle()
+
     async def settle(self) -> None:
         """Wait until no sweep is in hand or waiting."""
         while tasks := [t for lane in self._lanes.values() for t in lane.unfinished()]:

@@ -17,11 +17,12 @@ _NO_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 class StoreLock:
     """Holds `<database>.lock` until released or until the process ends, however it ends.
 
-    The file stays behind on purpose: removing it would let two processes hold two locks.
+    The file stays behind on purpose: removing it would let two processes hold two locks. It is
+    beside the database itself, whatever symbolic links lead there: the same for every path.
     """
 
     def __init__(self, database: Path) -> None:
-        self.path = database.with_name(database.name + ".lock")
+        self.path = Path(os.path.realpath(database) + ".lock")
         self._descriptor: int | None = None
 
     def take(self) -> None:

@@ -13,6 +13,7 @@ from jobmond.model.outcome import Delivery, Followup, News, SinkStanding, Transi
 from jobmond.model.state import Kind
 from jobmond.store import migrate, news, people, records, retention, sweeping
 from jobmond.store.engine import database_file, engine, named, reading, writing
+from jobmond.store.open_file import OpenFile
 from jobmond.store.records import AuditLine
 from jobmond.store.registries import Registries
 from jobmond.store.retention import Expired
@@ -31,9 +32,10 @@ class Store:
     gone; nothing of a failed call is written. Whoever writes holds the database's `StoreLock`.
     """
 
-    def __init__(self, made: Engine, where: str) -> None:
+    def __init__(self, made: Engine, where: str, file: OpenFile | None = None) -> None:
         self._engine = made
         self._where = where
+        self._file = file
 
     @classmethod
     def open(cls, url: str, *, exclusive: bool = False) -> "Store":
@@ -55,7 +57,8 @@ class Store:
             except BaseException:
                 made.dispose()
                 raise
-        return cls(made, where)
+            path = database_file(url)
+            return cls(made, where, OpenFile.at(path) if path else None)
 
     def close(self) -> None:
         with one_line(self._where):
@@ -328,14 +331,20 @@ class Store:
     def _read(
         self, query: Callable[Concatenate[Connection, P], R], *args: P.args, **kw: P.kwargs
     ) -> R:
+        self._check()
         with one_line(self._where), reading(self._engine) as connection:
             return query(connection, *args, **kw)
 
     def _write(
         self, change: Callable[Concatenate[Connection, P], R], *args: P.args, **kw: P.kwargs
     ) -> R:
+        self._check()
         with one_line(self._where), writing(self._engine) as connection:
             return change(connection, *args, **kw)
+
+    def _check(self) -> None:
+        if self._file is not None:
+            self._file.check()
 
 
 def _publish(connection: Connection, told: Sequence[News], deliveries: Sequence[Delivery]) -> None:

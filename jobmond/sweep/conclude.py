@@ -14,6 +14,7 @@ from jobmond.model.observation import LogTail, NotApplicable, Reading
 from jobmond.model.outcome import Delivery, News
 from jobmond.model.state import TERMINAL, Severity
 from jobmond.ports import Case, Rule
+from jobmond.sweep.observe import log_readers
 from jobmond.sweep.postmortem import Autopsy, autopsy, evidence
 
 AGENT_LOG = "agent_log"
@@ -57,8 +58,9 @@ def concluded(
     changes: list[JobChange] = []
     news: list[News] = []
     entries: list[Delivery] = []
+    readers = log_readers(moves)
     for move in moves:
-        reading = _reading_for(move, readings)
+        reading = _reading_for(move, readers, readings)
         examined = autopsy(
             move.job,
             reading,
@@ -92,9 +94,16 @@ def news_deliveries(news: Iterable[News], sinks: Sequence[str], now: datetime) -
     ]
 
 
-def _reading_for(move: Move, readings: Mapping[str, Reading[LogTail]]) -> Reading[LogTail]:
-    """The reading of a life's log; an earlier life under the same id has lost its own."""
-    if move.restarted_as == move.job.ref:
+def _reading_for(
+    move: Move, readers: Mapping[str, Move], readings: Mapping[str, Reading[LogTail]]
+) -> Reading[LogTail]:
+    """The reading of a life's log.
+
+    An earlier life under the same id has lost its own, and where several are waiting for theirs
+    only one was read.
+    """
+    other = readers.get(move.job.native_id, move) is not move
+    if other or move.restarted_as == move.job.ref:
         return NotApplicable()
     return readings.get(move.job.native_id, NotApplicable())
 

@@ -113,15 +113,21 @@ def log_asks(moves: Sequence[Move], *, tail_bytes: int) -> list[LogAsk]:
 
     `tail_bytes` is what an ended job's log may cost; a running one's last lines are enough.
     """
-    wanted: dict[str, LogAsk] = {}
-    for move in sorted(moves, key=_urgency):
-        job = move.job
-        if not _readable(move) or job.native_id in wanted:
-            continue
+    asks: list[LogAsk] = []
+    for job in (move.job for move in log_readers(moves).values()):
         size = tail_bytes if job.state in TERMINAL else min(tail_bytes, RUNNING_TAIL_BYTES)
         path = job.choices.log_path or job.facts.log_path
-        wanted[job.native_id] = LogAsk(job.native_id, path, job.facts.workdir, size)
-    return list(wanted.values())
+        asks.append(LogAsk(job.native_id, path, job.facts.workdir, size))
+    return asks
+
+
+def log_readers(moves: Iterable[Move]) -> dict[str, Move]:
+    """By native id, the most urgent first: the one incarnation whose log is read in a sweep."""
+    readers: dict[str, Move] = {}
+    for move in sorted(moves, key=_urgency):
+        if _readable(move):
+            readers.setdefault(move.job.native_id, move)
+    return readers
 
 
 def _urgency(move: Move) -> int:

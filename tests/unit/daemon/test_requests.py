@@ -102,3 +102,28 @@ async def test_settle_waits_for_the_one_in_hand_and_the_one_waiting():
     slow.gate.set()
     await settling
     assert len(slow.done) == 2
+
+
+async def test_at_the_end_only_the_one_in_hand_is_waited_for():
+    slow = Slow()
+    lanes = Lanes(slow.sweep)
+    first = lanes.request("a")
+    await started(slow, 1)
+    second = lanes.request("a")
+    ending = asyncio.create_task(lanes.finish())
+    await asyncio.sleep(0)
+    assert not ending.done()
+    slow.gate.set()
+    await ending
+    assert first.result().jobs == 1
+    assert second.cancelled()
+    assert slow.done == [("a", False)]
+
+
+async def test_one_that_was_asked_for_in_the_last_moment_never_begins():
+    slow = Slow()
+    lanes = Lanes(slow.sweep)
+    only = lanes.request("a")
+    await lanes.finish()
+    assert only.cancelled()
+    assert slow.at_once == 0

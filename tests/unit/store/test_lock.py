@@ -73,3 +73,12 @@ def test_a_lock_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot open the lock"):
         StoreLock(tmp_path / "file" / "jobmond.db").take()
+
+
+def test_one_database_has_one_lock_whatever_path_leads_there(tmp_path):
+    (tmp_path / "jobmond.db").touch()
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "other.db"
+    link.symlink_to(tmp_path / "jobmond.db")
+    with StoreLock(tmp_path / "jobmond.db"), pytest.raises(Refused):
+        StoreLock(link).take()
