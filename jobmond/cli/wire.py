@@ -124,8 +124,9 @@ class Daemon:
     def _unfit(self, path: Path, found: os.stat_result) -> str | None:
         """Why this socket must not be talked to, if so.
 
-        Another user's socket is a daemon's only where that user opened it to our group; what
-        anybody could have put there might be an impostor.
+        Another user's socket is a daemon's only where that user opened it to our group, or for
+        root where root gave that user the folder; what anybody could have put there might be an
+        impostor.
         """
         if not stat.S_ISSOCK(found.st_mode):
             return f"{path} is no socket"
@@ -134,7 +135,18 @@ class Daemon:
         shared = found.st_mode & stat.S_IWGRP and not found.st_mode & stat.S_IWOTH
         if shared and (self._uid == 0 or found.st_gid in self._gids):
             return None
+        if self._uid == 0 and _given(path.parent, found.st_uid):
+            return None
         return _foreign(path, found)
+
+
+def _given(folder: Path, uid: int) -> bool:
+    """Whether `folder` is that user's and nobody but root could make it so, as in /run."""
+    try:
+        own, above = folder.stat(), folder.resolve().parent.stat()
+    except OSError:
+        return False
+    return own.st_uid == uid and above.st_uid == 0 and not above.st_mode & 0o022
 
 
 def _connect(path: Path, timeout_s: float) -> socket.socket:

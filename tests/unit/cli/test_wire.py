@@ -128,3 +128,27 @@ def test_a_socket_open_to_everybody_may_be_an_impostor(ask, foreign):
     foreign.chmod(0o666)
     with pytest.raises(DaemonUnreachable, match="belongs to"):
         ask(uid=ME + 1, gids=(foreign.stat().st_gid,)).get("/v1/health")
+
+
+@pytest.mark.skipif(ME != 0, reason="only root can give folders away")
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [((4242, 0o755), True), ((4243, 0o755), False), ((0, 0o755), False), ((4242, 0o777), False)],
+)
+def test_root_talks_to_a_daemon_in_the_folder_root_gave_it(fake, ask, tmp_path, given, taken):
+    """As systemd does for a service with a user of its own."""
+    owner, above = given
+    fake.on("GET /v1/health", {"pid": 7})
+    run = tmp_path / "run"
+    folder = run / "jobmond"
+    folder.mkdir(parents=True)
+    run.chmod(above)
+    moved = fake.socket.rename(folder / "socket")
+    os.chown(moved, 4242, 4242)
+    moved.chmod(0o600)
+    os.chown(folder, owner, owner)
+    if taken:
+        assert ask(moved).get("/v1/health") == {"pid": 7}
+    else:
+        with pytest.raises(DaemonUnreachable, match="not open to you"):
+            ask(moved).get("/v1/health")
