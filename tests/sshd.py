@@ -132,8 +132,10 @@ class Sshd:
 
     def freeze(self) -> None:
         assert self.process is not None
-        for pid in (self.process.pid, *self.session_pids()):
-            os.kill(pid, signal.SIGSTOP)
+        os.kill(self.process.pid, signal.SIGSTOP)
+        for pid in self.session_pids():
+            with contextlib.suppress(ProcessLookupError):  # a session may be just ending
+                os.kill(pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
         assert self.process is not None

@@ -99,12 +99,9 @@ class Desk:
             *forgotten(seen.jobs, seen.healths, names, now),
         ]
         jobs = as_left(seen.jobs, names)
-        daemon = self.daemon_info()
+        rest = {"sinks": with_unused(seen.standings, self.sinks()), "daemon": self.daemon_info()}
         # Thousands of jobs take longer than the event loop may be held up.
-        sinks = with_unused(seen.standings, self.sinks())
-        return await asyncio.to_thread(
-            status_document, jobs, clusters, sinks=sinks, daemon=daemon, now=now
-        )
+        return await asyncio.to_thread(status_document, jobs, clusters, now=now, **rest)
 
     async def show(self, word: str, peer: Peer) -> Row:
         """One job in full."""
