@@ -94,14 +94,14 @@ class Desk:
         seen = await self.call(look.overview, self.store, now - self.recent, now)
         infos = self.clusters()
         names = {info.name for info in infos}
-        clusters = [
-            *with_unasked(seen.healths, infos, now),
-            *forgotten(seen.jobs, seen.healths, names, now),
-        ]
+        clusters = list(with_unasked(seen.healths, infos, now))
+        clusters += forgotten(seen.jobs, seen.healths, names, now)
         jobs = as_left(seen.jobs, names)
-        rest = {"sinks": with_unused(seen.standings, self.sinks()), "daemon": self.daemon_info()}
+        sinks, daemon = with_unused(seen.standings, self.sinks()), self.daemon_info()
         # Thousands of jobs take longer than the event loop may be held up.
-        return await asyncio.to_thread(status_document, jobs, clusters, now=now, **rest)
+        return await asyncio.to_thread(
+            status_document, jobs, clusters, sinks=sinks, daemon=daemon, now=now
+        )
 
     async def show(self, word: str, peer: Peer) -> Row:
         """One job in full."""
