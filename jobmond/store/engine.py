@@ -17,7 +17,7 @@ from jobmond.store.columns import json_text
 
 T = TypeVar("T")
 
-BUSY_TIMEOUT_S = 5
+BUSY_TIMEOUT_S = 2  # everything else waits meanwhile, people who ask among it; sweeps come again
 BATCH = 2000  # rows of one executemany; larger ones hold up everything else for too long
 IN_LIST = 500  # values of one IN list; the drivers bound the parameters of a statement
 
@@ -115,8 +115,6 @@ def _parsed(url: str) -> URL:
 
 def _sqlite(url: URL, *, exclusive: bool) -> Engine:
     path = database_file(url.render_as_string(hide_password=False))
-    if path:
-        _create_private(path)
     made = create_engine(
         url,
         json_serializer=json_text,
@@ -124,6 +122,8 @@ def _sqlite(url: URL, *, exclusive: bool) -> Engine:
         **({"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0} if path else {}),
         **({} if path else {"poolclass": StaticPool}),
     )
+    if path:
+        _create_private(path)  # not before: a driver that is not there must leave no file
 
     @event.listens_for(made, "connect")
     def prepare(raw: sqlite3.Connection, _record: object) -> None:

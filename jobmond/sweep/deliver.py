@@ -87,6 +87,8 @@ class Post:
                 size = 1  # of several only one may be refused: find out which
                 continue
             await self.call(self.outbox.delivered, ids, self.clock.now())
+            if batch[0].last_error is not None:
+                journal.info("delivery works again", sink=name, was=batch[0].last_error)
             done = replace(done, sent=done.sent + len(ids))
         return done
 
@@ -96,7 +98,9 @@ class Post:
         now = self.clock.now()  # not from before the request: it may have taken its time
         due_at = now + self._wait(batch[0].attempts, later.after_s)
         await self.call(self.outbox.retry_later, [d.id for d in batch], str(later), due_at)
-        journal.warning("delivery postponed", sink=name, error=str(later), until=due_at.isoformat())
+        # Every reason once: a disk that stays full would fill the journal as well.
+        say = journal.debug if str(later) == batch[0].last_error else journal.warning
+        say("delivery postponed", sink=name, error=str(later), until=due_at.isoformat())
         if isinstance(sink, FarSink):
             await self._shed(name, sink, str(later), now)
 

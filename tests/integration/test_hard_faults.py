@@ -196,6 +196,13 @@ def test_sinks_without_room_get_everything_later(
     until(lambda: Path(told["agent_log"]).exists(), "the entry it names is there")
     host.ctl("sweep", "--wait")
     assert news.read_text() == text
+    for words in ("the disk is full", "Read-only file system"):
+        lines = [line for line in daemon.said.splitlines() if words in line]
+        assert [line.partition("event=")[2][:10] for line in lines] == [
+            '"delivery ',
+            '"delivery ',
+        ], lines
+        assert ["works again" in line for line in lines] == [False, True]
     assert daemon.stop() == 0
     assert "Traceback" not in daemon.said
 

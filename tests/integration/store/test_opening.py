@@ -100,7 +100,7 @@ def test_the_pragmas_hold_on_every_connection(lite):
         "journal_mode": "wal",
         "foreign_keys": 1,
         "synchronous": 1,
-        "busy_timeout": 5000,
+        "busy_timeout": 2000,
     }
 
 
@@ -329,10 +329,12 @@ def test_a_folder_in_the_files_place_is_named(tmp_path):
 @pytest.mark.parametrize(
     "url", ["", "nonsense", "mysql://x/y", "postgresql://a:b@h:port/x", "sqlite+nodriver:///x"]
 )
-def test_a_url_of_no_use_is_a_configuration_error(url):
+def test_a_url_of_no_use_is_a_configuration_error(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="database url") as error:
         Store.open(url)
     said(error)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_driver_is_named_with_the_extra_that_brings_it(monkeypatch):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -49,6 +49,7 @@ class Box:
 
     def retry_later(self, ids: Sequence[int], error: str, due_at: datetime) -> None:
         self.paused |= {d.sink for d in self.waiting if d.id in ids}
+        self.waiting = [replace(d, last_error=error) if d.id in ids else d for d in self.waiting]
 
     def give_up(self, ids: Sequence[int], error: str, now: datetime) -> None:
         self.lost += self._take(ids)
@@ -211,3 +212,17 @@ async def test_of_a_batch_only_what_is_refused_is_given_up() -> None:
     assert await all_rounds(post(box), {"news": near}) == (Delivered("news", 2),)
     assert (box.done, box.lost) == (["a", "b"], ["bad"])
     assert near.got[0] == ["a", "bad", "b"]
+
+
+async def test_a_reason_is_said_once_and_once_more_when_it_is_over() -> None:
+    box = Box(owed("a"))
+    sink = Far()
+    sink.release.set()
+    with capture_logs() as told:
+        for reason in ("no room", "no room", "no leave", None, None):
+            box.paused.clear()
+            sink.fails = SinkRetry(reason) if reason else None
+            await post(box).round("team", sink)
+    warned = [t["error"] for t in told if t["log_level"] == "warning"]
+    assert warned == ["no room", "no leave"]
+    assert [t["was"] for t in told if t["event"] == "delivery works again"] == ["no leave"]
