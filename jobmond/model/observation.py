@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from jobmond.model.metrics import Segment
 from jobmond.model.state import State
 
 T = TypeVar("T")
@@ -145,11 +146,44 @@ Reading = Read[T] | Absent | Unavailable | NotApplicable
 
 
 @dataclass(frozen=True, slots=True)
+class Follow:
+    """What is new in a log since `place` (None: since its beginning).
+
+    `place` is what the last `LogNews` gave: plain JSON values that only the source reads. Only
+    segments that hold one of `needles` matter (none given: all do). At most `max_bytes` of the
+    log are looked at.
+    """
+
+    place: Mapping[str, Any] | None
+    needles: tuple[bytes, ...]
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogNews:
+    """The segments of a log since the last time, in order.
+
+    The last may be open (not closed): it may be shown but not kept, `place` is before it and it
+    comes again, whole. Segments are cut like `analysis.segments.Cutter` cuts them. `restarted`
+    says that the log is not the one read before (another file, or shorter than what was read):
+    the segments begin at its beginning. `behind_bytes` were not looked at yet, `moved_bytes`
+    travelled.
+    """
+
+    place: Mapping[str, Any]
+    segments: tuple[Segment, ...]
+    restarted: bool = False
+    behind_bytes: int = 0
+    moved_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LogTail:
     """The end of a job's log.
 
     `size_bytes` is the size of the whole file at the far side, `tail` its last bytes (as many as
     asked for, or all), beginning at byte `offset`. `mtime_at` is the file's modification time.
+    `news` is what `LogAsk.follow` asked for, None where it did not, or the source cannot.
     """
 
     path: str
@@ -158,6 +192,7 @@ class LogTail:
     mtime_at: datetime
     offset: int
     tail: bytes
+    news: LogNews | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +200,14 @@ class LogAsk:
     """One log to read: the path the scheduler names and where to look when it is not there.
 
     `native_id` is used for the fallback listing (`*_<id>.out` in `workdir`, one level).
-    `tail_bytes` bounds what travels.
+    `tail_bytes` bounds what travels of its end.
     """
 
     native_id: str
     path: str | None
     workdir: str | None
     tail_bytes: int
+    follow: Follow | None = None
 
 
 @dataclass(frozen=True, slots=True)
