@@ -16,8 +16,8 @@ from jobmond import __version__
 from jobmond.analysis.visible import visible
 from jobmond.cli.places import sockets
 from jobmond.cli.wire import Daemon
-from jobmond.reports.status import View
 from jobmond.reports.times import instant, since
+from jobmond.reports.view import View
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -21,8 +21,9 @@ from jobmond.reports.choose import (
     narrowed,
     the_bucket,
 )
-from jobmond.reports.status import View, status_text
+from jobmond.reports.status import status_text
 from jobmond.reports.times import parse_instant
+from jobmond.reports.view import View
 
 _WATCH_S = 5.0
 _PAGE = 1000

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobmond.reports.box import Column
-from jobmond.reports.status import View, state_cell
 from jobmond.reports.times import span
+from jobmond.reports.view import View, state_cell
 
 
 def history_text(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:

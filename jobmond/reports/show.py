@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jobmond.analysis.visible import visible
-from jobmond.reports.status import View, state_cell
 from jobmond.reports.times import span
+from jobmond.reports.view import View, state_cell
 
 _LABEL = 12
 

@@ -1,14 +1,13 @@
 """The status report as text, from the status document: live and stored reports look the same."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, TypeAlias
 
-from jobmond.model.state import TERMINAL, Bucket, ClusterStatus, State
-from jobmond.reports.box import Column, table
-from jobmond.reports.cells import cell
-from jobmond.reports.times import ago, local, parse_instant, span
+from jobmond.model.state import Bucket, ClusterStatus
+from jobmond.reports import buffer, catch_all, rl, sft
+from jobmond.reports.times import ago, parse_instant, span
+from jobmond.reports.view import View
 
 _TITLES = {
     Bucket.RL: "RL",
@@ -17,42 +16,13 @@ _TITLES = {
     Bucket.EVAL: "Eval",
     Bucket.OTHER: "Catch-all",
 }
-_JOB = Column("Job", least=10)
-_STATE = Column("State", least=13)
-_ELAPSED = Column("Elapsed")
-_NOTE = Column("Note", least=8)
-_LIST = (_JOB, Column("Type", least=6), _STATE, _ELAPSED, _NOTE)
-_FILLING = (_JOB, Column("Step"), _STATE, _ELAPSED, _NOTE)
-_BRIEF = (_JOB, _STATE, _ELAPSED, _NOTE)
+
+# What shows job objects of one bucket that have metrics, line by line; one file a bucket.
+Tabled: TypeAlias = Callable[[Sequence[Mapping[str, Any]], View], list[str]]
+TABLES: Mapping[Bucket, Tabled] = {Bucket.RL: rl.lines, Bucket.SFT: sft.lines}
+
 _PROBLEMS = 5  # shown of what is wrong with files; the JSON has them all
 _LATELY = timedelta(days=1)  # what was given up longer ago is in the JSON only
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """How text is laid out. `tz` None is this machine's zone, `fit` None any width."""
-
-    now: datetime
-    tz: tzinfo | None = None
-    fit: int | None = None
-    ascii_only: bool = False
-    brief: bool = False
-
-    def safe(self, text: object) -> str:
-        """One line that a terminal can only print."""
-        return cell(text, ascii_only=self.ascii_only)
-
-    def table(self, columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[str]:
-        """A table in this layout."""
-        return table(columns, rows, fit=self.fit, ascii_only=self.ascii_only)
-
-    def local(self, text: object) -> str:
-        """A document's instant in local time."""
-        return local(parse_instant(text), self.tz, now=self.now)
-
-    def ago(self, text: object) -> str:
-        """A document's instant as an age."""
-        return ago(parse_instant(text), self.now)
 
 
 def status_text(document: Mapping[str, Any], view: View) -> list[str]:
@@ -70,10 +40,23 @@ def status_text(document: Mapping[str, Any], view: View) -> list[str]:
         ]
     lines.append(view.safe(document["summary"]["line"]))
     for bucket in Bucket:
-        rows = [job for job in jobs if job["bucket"] == bucket]
-        if rows:
-            lines += ["", _title(bucket), *_bucket(bucket, rows, view)]
+        lines += _bucket(bucket, [job for job in jobs if job["bucket"] == bucket], view)
     return lines
+
+
+def _bucket(bucket: Bucket, jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
+    """One table across clusters, and one of its own for the jobs that have no metrics yet."""
+    if bucket is Bucket.OTHER:
+        return _titled(_TITLES[bucket], catch_all.lines, jobs, view)
+    tabled = TABLES.get(bucket)
+    known = [] if tabled is None else [job for job in jobs if not buffer.filling(job)]
+    shown = _titled(_TITLES[bucket], tabled, known, view) if tabled is not None else []
+    filling = [job for job in jobs if job not in known]
+    return shown + _titled(f"{_TITLES[bucket]}, no metrics yet", buffer.lines, filling, view)
+
+
+def _titled(title: str, tabled: Tabled, jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
+    return ["", title, *tabled(jobs, view)] if jobs else []
 
 
 def daemon_lines(document: Mapping[str, Any], view: View) -> list[str]:
@@ -144,47 +127,3 @@ def _owed(sink: Mapping[str, Any], view: View) -> Iterator[str]:
     if parts:
         error = f": {sink['last_error']}" if sink.get("last_error") else ""
         yield f"sink {sink['name']}: {'; '.join(parts)}{error}"
-
-
-def _title(bucket: Bucket) -> str:
-    if bucket is Bucket.OTHER:
-        return _TITLES[bucket]
-    return f"{_TITLES[bucket]}, no metrics yet"
-
-
-def _bucket(bucket: Bucket, jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
-    if view.brief:
-        return view.table(_BRIEF, [_row(job, view) for job in jobs])
-    columns = _LIST if bucket is Bucket.OTHER else _FILLING
-    rows = [_row(job, view) for job in jobs]
-    for row, job in zip(rows, jobs, strict=True):
-        row.insert(1, job["type"] if bucket is Bucket.OTHER else job.get("step"))
-    return view.table(columns, rows)
-
-
-def _row(job: Mapping[str, Any], view: View) -> list[object]:
-    return [job["ref"], state_cell(job, view), span(job.get("elapsed_s")), note_cell(job, view)]
-
-
-def state_cell(job: Mapping[str, Any], view: View) -> str:
-    """The state with the source's own word where it differs; how long ago for an end."""
-    state, native = str(job["state"]), str(job.get("native_state") or "")
-    word = state if not native or native.upper().startswith(state) else f"{state} ({native})"
-    if native.upper().startswith(state) and len(native) > len(state):
-        word = native
-    if job.get("stale"):
-        return f"{word} (stale)"
-    ended = job.get("ended_at")
-    over = state in TERMINAL or state == State.UNKNOWN
-    return f"{word} {view.ago(ended)}" if over and ended else word
-
-
-def note_cell(job: Mapping[str, Any], view: View) -> str:
-    """The note, with what depends on the moment of reading."""
-    parts = [job.get("note") or ""]
-    if job.get("stale"):
-        seen = job.get("seen_at")
-        parts.insert(0, f"not asked since {view.local(seen)}" if seen else "never seen")
-    if job["state"] == State.PENDING and job.get("start_estimate_at"):
-        parts.append(f"may start {view.local(job['start_estimate_at'])}")
-    return "; ".join(filter(None, parts)) or "—"

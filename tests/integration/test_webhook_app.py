@@ -14,7 +14,8 @@ from jobmond.daemon.check import checks
 from jobmond.daemon.counter import desk_of
 from jobmond.desk.peer import Peer
 from jobmond.reports.schema import schema
-from jobmond.reports.status import View, status_text
+from jobmond.reports.status import status_text
+from jobmond.reports.view import View
 from jobmond.settings import load
 from tests.doubles_desk import ME
 from tests.doubles_store import FixedClock

@@ -10,7 +10,7 @@ import pytest
 from jobmond.model.job import Choices, Job
 from jobmond.model.observation import Facts
 from jobmond.model.state import Bucket, Kind, State
-from jobmond.reports.status import View
+from jobmond.reports.view import View
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 

@@ -9,7 +9,8 @@ from jobmond.model.job import ClusterHealth, LogEvidence
 from jobmond.model.outcome import SinkStanding
 from jobmond.model.state import Bucket, State
 from jobmond.reports.document import job_object, status_document
-from jobmond.reports.status import note_cell, state_cell, status_text
+from jobmond.reports.status import status_text
+from jobmond.reports.view import note_cell, state_cell
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
