@@ -58,7 +58,7 @@ class Builder:
         same = old is not None and old.link == link
         transport: Transport
         if old is not None and same:
-            transport = old.transports[0]
+            transport = cast(Transport, old.transports[0])
         else:
             transport = registry.transports[kind](**options)
         kinds = {Kind.SLURM: self._slurm(transport, table)}

@@ -6,7 +6,18 @@ from datetime import timedelta
 from typing import Protocol
 
 from jobmond.model.state import Kind
-from jobmond.ports import Backend, LogSource, Transport
+from jobmond.ports import Backend, LogSource
+
+
+class Connection(Protocol):
+    """What a cluster is reached through and lets go of in the end, whatever it carries."""
+
+    @property
+    def logins(self) -> int:
+        """Logins attempted since it was made."""
+        ...
+
+    async def close(self) -> None: ...
 
 
 class Login(Protocol):
@@ -29,7 +40,7 @@ class Cluster:
     kind: str
     backends: Mapping[Kind, Backend]
     logs: LogSource
-    transports: tuple[Transport, ...]
+    transports: tuple[Connection, ...]
     active: bool = True
     discover: bool = False
     notes: str | None = None
