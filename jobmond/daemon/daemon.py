@@ -12,7 +12,7 @@ from jobmond.app import App
 from jobmond.daemon.bell import Bell
 from jobmond.daemon.notify import Systemd, status_line
 from jobmond.daemon.requests import Lanes
-from jobmond.daemon.trouble import Again, Troubles
+from jobmond.daemon.trouble import Again
 from jobmond.errors import JobmondError, StoreError
 from jobmond.settings import Settings
 from jobmond.sweep.sweep import Result
@@ -53,7 +53,7 @@ class Daemon:
     ) -> None:
         self.app = app
         self._systemd = systemd
-        self._troubles = Troubles()
+        self._troubles = app.couriers.troubles
         self._reload = reload
         self._stop = asyncio.Event()
         self._background: set[asyncio.Task[Any]] = set()
@@ -292,10 +292,8 @@ class Daemon:
         error = task.exception()
         if error is None:
             self._troubles.worked(task.get_name())
-        elif isinstance(error, JobmondError):
-            self._troubles.failed(task.get_name(), str(error))
         else:
-            journal.error("failed", what=task.get_name(), exc_info=error)
+            self._troubles.failed(task.get_name(), error)
         self._tell_systemd()
 
 

@@ -5,21 +5,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-import structlog
-
-from jobmond.errors import JobmondError
 from jobmond.ports import FarSink
 from jobmond.sweep.deliver import Post
-
-journal = structlog.get_logger("jobmond.deliver")
+from jobmond.sweep.trouble import Troubles
 
 GRACE_S = 3.0
 
 
 class Couriers:
-    """At most one round under way for each far sink."""
+    """At most one round under way for each far sink.
 
-    def __init__(self) -> None:
+    A round that fails is no fault of its receiver: it is the database, which may have told the
+    same of other work already. `troubles` are those of all such work.
+    """
+
+    def __init__(self, troubles: Troubles | None = None) -> None:
+        self.troubles = troubles or Troubles()
         self._rounds: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
         self._stopping = False
@@ -71,7 +72,7 @@ class Couriers:
         if task.cancelled():
             return
         error = task.exception()
-        if isinstance(error, JobmondError):
-            journal.error("delivery failed", sink=name, error=str(error))
-        elif error is not None:
-            journal.error("delivery failed", sink=name, exc_info=error)
+        if error is None:
+            self.troubles.worked(task.get_name())
+        else:
+            self.troubles.failed(task.get_name(), error)

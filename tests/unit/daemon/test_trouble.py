@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from jobmond.daemon.trouble import Again, Troubles
+from jobmond.daemon.trouble import Again
+from jobmond.sweep.trouble import Troubles
 
 FULL = "disk full: nothing was written to /x; make room there"
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from structlog.testing import capture_logs
 
 from jobmond.errors import SinkRefusal, SinkRetry, StoreError
@@ -186,19 +185,51 @@ async def test_a_request_that_does_not_end_is_cut_off_and_sent_again() -> None:
     assert box.done == ["a"]
 
 
-@pytest.mark.parametrize("error", [StoreError("the disk is full"), ZeroDivisionError("1/0")])
-async def test_what_goes_wrong_is_said_and_the_next_round_begins(error: Exception) -> None:
+async def rounds(couriers: Couriers, box: Box, sinks: dict[str, Far], count: int = 1) -> None:
+    """So many rounds for every sink, and what is said about them."""
+    for _ in range(count):
+        couriers.wake(post(box), sinks)
+        await couriers.idle(timeout_s=LONG_S)
+        await asyncio.sleep(0)  # the callback that says it
+
+
+async def test_what_holds_up_every_receiver_is_said_once_and_once_when_it_is_over() -> None:
+    full = StoreError("the disk is full")
+    sinks = {"team": Far(fails=full), "ops": Far(fails=full)}
+    box, couriers = (
+        Box([*owed("a"), Delivery(9, "x", "ops", {}, created_at=NOW, due_at=NOW)]),
+        Couriers(),
+    )
+    for one in sinks.values():
+        one.release.set()
+    with capture_logs() as said:
+        couriers.troubles.failed("deliver", full)  # other work met it first
+        await rounds(couriers, box, sinks, 5)
+        sinks["team"].fails = None
+        couriers.troubles.worked("deliver")
+        await rounds(couriers, box, sinks, 2)
+        assert box.done == ["a"]
+        assert [(line["event"], line["what"]) for line in said] == [("failed", "deliver")]
+        sinks["ops"].fails = None
+        await rounds(couriers, box, sinks, 2)
+    assert box.done == ["a", "x"]
+    assert [(line["event"], line["what"]) for line in said] == [
+        ("failed", "deliver"),
+        ("works again", "deliver to ops"),
+    ]
+
+
+async def test_what_nobody_foresaw_is_told_once_with_where_it_comes_from() -> None:
+    error = ZeroDivisionError("1/0")
     box, far, couriers = Box(owed("a")), Far(fails=error), Couriers()
     far.release.set()
     with capture_logs() as said:
-        couriers.wake(post(box), {"team": far})
-        await couriers.idle(timeout_s=LONG_S)
-        await asyncio.sleep(0)  # the callback that says it
-    assert [(line["event"], line["sink"]) for line in said] == [("delivery failed", "team")]
-    far.fails = None
-    couriers.wake(post(box), {"team": far})
-    await couriers.idle(timeout_s=LONG_S)
+        await rounds(couriers, box, {"team": far}, 3)
+        far.fails = None
+        await rounds(couriers, box, {"team": far})
     assert box.done == ["a"]
+    assert [line["event"] for line in said] == ["failed", "works again"]
+    assert (said[0]["what"], said[0]["exc_info"]) == ("deliver to team", error)
 
 
 async def test_stopping_and_waiting_with_nothing_under_way() -> None:
