@@ -5,7 +5,8 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from jobmond.analysis.blocks import BlockReader
+from jobmond.analysis.benign import NOTHING, Benign
+from jobmond.analysis.blocks import Block, BlockReader
 from jobmond.analysis.faults.catalogue import triggered
 from jobmond.analysis.faults.fault import Role
 from jobmond.analysis.ledger import Event, Ledger
@@ -65,10 +66,11 @@ class Diagnoser:
     `feed` without `offset` goes on where the last bytes ended. An offset beyond that is a gap:
     what was open ends, the rest of a line that the window cuts is left out, and line numbers are
     unknown unless `line` gives the number of the first line of `data`, which then begins a line.
-    What overlaps is skipped.
+    What overlaps is skipped. Lines that are `benign` there are counted and are never a cause.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, benign: Benign = NOTHING) -> None:
+        self._benign = benign
         self._cutter = Cutter(self._block)
         self._blocks = BlockReader()
         self._marks = Marks()
@@ -253,15 +255,36 @@ class Diagnoser:
         key = nan_key(painted.text[:LINE_CHARS])
         if key is not None:
             self._nan = finite(key)
-            self._add(event(piece, painted, NAN, key))
+            self._add_line(event(piece, painted, NAN, key), piece)
             return
         found = line_event(piece, said, fault)
         if found is not None:
-            self._add(found)
+            self._add_line(found, piece)
 
     def _take_blocks(self) -> None:
         for block in self._blocks.closed():
-            self._add(block_event(block), block.marks)
+            left = self._causes(block)
+            if left is None:
+                self._ledger.benign += 1
+            else:
+                self._add(block_event(left), block.marks)
+
+    def _causes(self, block: Block) -> Block | None:
+        """The block without exceptions that are benign here; None where it has no other."""
+        left = tuple(
+            thrown
+            for thrown in block.thrown
+            if not self._benign.line(thrown.text, f"{block.source} {thrown.text}")
+        )
+        if left == block.thrown:
+            return block
+        return replace(block, thrown=left) if left else None
+
+    def _add_line(self, found: Event, piece: Piece) -> None:
+        if self._benign.line(readable(piece.raw), found.text):
+            self._ledger.benign += 1
+        else:
+            self._add(found)
 
     def _add(self, found: Event, marks: int | None = None) -> None:
         count = self._marks.count if marks is None else marks
@@ -286,7 +309,7 @@ class Diagnoser:
             offset=base + start,
             line_offset=base + line_start if line_start else self._line_offset,
         )
-        self._add(event(piece, saying(piece.raw), SPIKE, "grad_norm"))
+        self._add_line(event(piece, saying(piece.raw), SPIKE, "grad_norm"), piece)
 
 
 def diagnose_chunks(chunks: Iterable[bytes]) -> Evidence:

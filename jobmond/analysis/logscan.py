@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.analysis.diagnoser import Diagnoser, Evidence
 from jobmond.analysis.loglines import Line, clipped, lines
 from jobmond.analysis.tracebacks import Traceback, tracebacks
@@ -131,17 +132,20 @@ _AFTERMATH = re.compile(
 _LAST_WORDS = 80  # lines from the end in which the last words are looked for
 
 
-def tail_evidence(tail: bytes, *, at_start: bool, offset: int | None = None) -> Scan:
+def tail_evidence(
+    tail: bytes, *, at_start: bool, offset: int | None = None, benign: Benign = NOTHING
+) -> Scan:
     """What the last bytes of a log show. Any bytes, cut anywhere; linear time.
 
     `at_start` says that `tail` is the whole file; `offset` is where it begins in the file, None
-    where that is not known.
+    where that is not known. What is `benign` there proves nothing.
     """
     start = 0 if at_start else offset
     read = lines(tail, torn=not at_start)
     found = list(tracebacks(read, cut=not at_start))
-    window = _Window(read, at_start, start)
-    failed = _last_words(read, found)
+    found = [block for block in found if not benign.line(block.exception or "")]
+    window = _Window(read, at_start, start, benign)
+    failed = _last_words(read, found, benign)
     return Scan(
         offset=start,
         size_bytes=len(tail),
@@ -150,12 +154,12 @@ def tail_evidence(tail: bytes, *, at_start: bool, offset: int | None = None) -> 
         marks=window.marks(),
         proves_failure=failed,
         proves_end=None if failed else _good_end(read),
-        evidence=_evidence(tail, start),
+        evidence=_evidence(tail, start, benign),
     )
 
 
-def _evidence(tail: bytes, start: int | None) -> Evidence:
-    diagnoser = Diagnoser()
+def _evidence(tail: bytes, start: int | None, benign: Benign) -> Evidence:
+    diagnoser = Diagnoser(benign)
     diagnoser.feed(tail, offset=1 if start is None else start)
     return diagnoser.evidence()
 
@@ -165,6 +169,7 @@ class _Window:
     read: Sequence[Line]
     at_start: bool
     start: int | None
+    benign: Benign
 
     def quote(self, cause: str, text: str, at: int, first: int, excerpt: Sequence[str]) -> Quote:
         head, line = self.read[first], self.read[at]
@@ -181,7 +186,7 @@ class _Window:
         return tuple(
             self.quote(cause, line.text, at, at, (line.text,))
             for at, line in enumerate(self.read)
-            if (cause := _mark(line.text))
+            if (cause := _mark(line.text)) and not self.benign.line(line.text)
         )
 
 
@@ -207,7 +212,7 @@ def _choose(found: Sequence[Traceback], window: _Window) -> Quote | None:
     return window.quote("python-exception", said, block.at, block.first, texts)
 
 
-def _last_words(read: Sequence[Line], found: Sequence[Traceback]) -> str | None:
+def _last_words(read: Sequence[Line], found: Sequence[Traceback], benign: Benign) -> str | None:
     """The words at the very end that prove a failure; None where anything follows them."""
     first = max(0, len(read) - _LAST_WORDS)
     ends = {block.last: block for block in found if block.ends}
@@ -216,6 +221,8 @@ def _last_words(read: Sequence[Line], found: Sequence[Traceback]) -> str | None:
         block = ends.get(at)
         if block is not None:
             return _fatal(block)
+        if benign.line(text):
+            continue
         if _mark(text):
             return clipped(text.strip(), LINE_CHARS)
         if not _AFTERMATH.search(text):

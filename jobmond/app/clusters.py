@@ -10,6 +10,7 @@ from typing import Any, cast
 import structlog
 
 from jobmond import registry
+from jobmond.analysis.benign import Benign
 from jobmond.analysis.visible import readable, visible
 from jobmond.backends._files import FileReader
 from jobmond.errors import TransportError
@@ -69,7 +70,11 @@ class Builder:
 
     async def _local_cluster(self, name: str, table: LocalCluster) -> Cluster:
         here = registry.transports["local"]()
-        kinds = {Kind.LOCAL: registry.backends["local"](here, runs=self.state / "runs")}
+        kinds = {
+            Kind.LOCAL: registry.backends["local"](
+                here, runs=self.state / "runs", benign=Benign.of(table.benign)
+            )
+        }
         if await self._asks_slurm(name, table, here):
             kinds[Kind.SLURM] = self._slurm(here, table)
         return self._cluster(name, table, here, kinds, ("local", table.slurm, table.bin_dir))
@@ -104,6 +109,10 @@ class Builder:
             active=table.active,
             discover=table.discover,
             notes=table.notes,
+            benign=Benign.of(table.benign),
+            no_kill=table.no_kill or settings.policy.no_kill,
+            ckpt_dirs=table.ckpt_dirs,
+            log_dirs=table.log_dirs,
             budget_s=table.sweep_budget.total_seconds(),
             tail_bytes=table.log_tail_bytes,
             backoff=min(settings.backoff_min, backoff_max),

@@ -43,7 +43,8 @@ class Cluster(Table):
     ops_file: LocalPath | None = None
     """Markdown whose YAML front matter wins over this table; read again at every sweep."""
     benign: Regexes = ()
-    """Regular expressions of log lines that are noise there, searched in each line."""
+    """Regular expressions of log lines that are noise there, searched in each line: never the cause
+    of a failure."""
     sweep_budget: Interval = timedelta(seconds=120)
     """How long one sweep of this cluster may take; what was not read comes first next time."""
     log_tail_bytes: Bytes = 65536

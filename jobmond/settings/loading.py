@@ -219,6 +219,6 @@ def _without_effect(settings: Settings) -> Iterator[str]:
     if settings.policy.on_collapse == "cancel":
         yield "policy.on_collapse has no effect in this version; nothing is ever cancelled"
     for name, cluster in settings.clusters.items():
-        for key in ("benign", "ckpt_dirs", "log_dirs"):
+        for key in ("ckpt_dirs", "log_dirs"):
             if getattr(cluster, key):
                 yield f"clusters.{name}.{key} has no effect in this version"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
+from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.model.state import Kind
 from jobmond.ports import Backend, LogSource
 
@@ -32,7 +33,9 @@ class Cluster:
 
     `backends` maps kinds to the source that answers for them; `logs` reads all their logs in one
     script. `budget_s` bounds one sweep, `tail_bytes` what an ended job's log may cost. `discover`
-    tracks what nobody registered. `link` is how it is reached: clusters with equal ones can share
+    tracks what nobody registered, `no_kill` says that nothing there is ever cancelled. `ckpt_dirs`
+    and `log_dirs` are further folders at the far side. All as the configuration and the ops file
+    had it when the sweep began. `link` is how it is reached: clusters with equal ones can share
     a transport.
     """
 
@@ -44,6 +47,10 @@ class Cluster:
     active: bool = True
     discover: bool = False
     notes: str | None = None
+    benign: Benign = NOTHING
+    no_kill: bool = False
+    ckpt_dirs: tuple[str, ...] = ()
+    log_dirs: tuple[str, ...] = ()
     budget_s: float = 120.0
     tail_bytes: int = 65536
     backoff: timedelta = timedelta(minutes=1)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from jobmond.analysis import notices
+from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.analysis.judge import Judged, judged
 from jobmond.analysis.settle import Move
 from jobmond.model.commit import JobChange
@@ -49,11 +50,12 @@ def concluded(
     terms: Terms,
     answered: bool,
     now: datetime,
+    benign: Benign = NOTHING,
 ) -> Conclusion:
     """Judge every move, explain what failed, compose the news.
 
     `answered` says that the cluster as a whole did: what then moved nothing is that job's own
-    trouble, and shown with it.
+    trouble, and shown with it. What is `benign` on that cluster explains nothing.
     """
     changes: list[JobChange] = []
     news: list[News] = []
@@ -68,6 +70,7 @@ def concluded(
             agent_logs=terms.agent_logs,
             sweeps=terms.post_mortem_sweeps,
             now=now,
+            benign=benign,
         )
         job = replace(examined.job, log=evidence(move.job.log, reading, now=now))
         verdict = judged(Case(move.before, job, now), terms.rules)

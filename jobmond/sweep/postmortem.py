@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from jobmond import __version__
+from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.analysis.diagnose import diagnose
 from jobmond.analysis.logscan import Scan, tail_evidence
 from jobmond.analysis.mask import mask
@@ -37,6 +38,7 @@ def autopsy(
     agent_logs: str,
     sweeps: int,
     now: datetime,
+    benign: Benign = NOTHING,
 ) -> Autopsy:
     """Look into an end that was seen in this sweep, or whose log was still wanted.
 
@@ -46,7 +48,7 @@ def autopsy(
     due = job.post_mortem is PostMortem.PENDING and not isinstance(reading, NotApplicable)
     if not ended_now and not due:
         return Autopsy(job)
-    scan = scanned(reading)
+    scan = scanned(reading, benign)
     facts = job.facts
     found = diagnose(
         scan,
@@ -77,12 +79,12 @@ def autopsy(
     return Autopsy(after, text, cause_changed=known is not None and found.cause != known.cause)
 
 
-def scanned(reading: Reading[LogTail]) -> Scan | None:
+def scanned(reading: Reading[LogTail], benign: Benign = NOTHING) -> Scan | None:
     """What a log's end shows; None where it could not be read."""
     if not isinstance(reading, Read):
         return None
     tail = reading.value
-    return tail_evidence(tail.tail, at_start=tail.offset == 0, offset=tail.offset)
+    return tail_evidence(tail.tail, at_start=tail.offset == 0, offset=tail.offset, benign=benign)
 
 
 def evidence(known: LogEvidence, reading: Reading[LogTail], *, now: datetime) -> LogEvidence:

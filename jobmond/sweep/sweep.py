@@ -163,6 +163,7 @@ class Sweeper:
             terms=self.terms,
             answered=answers.trouble is None,
             now=now,
+            benign=cluster.benign,
         )
         calls = dict(answers.calls)
         if readings:

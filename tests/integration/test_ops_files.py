@@ -201,3 +201,31 @@ async def test_check_says_what_is_wrong_and_who_is_off(tmp_path, ops, lines):
     found = {line.what: line for line in await checks(loaded(tmp_path), {}, offline=True)}
     assert not found["ops file of leo"].fine
     assert "unknown key nope" in found["ops file of leo"].said
+
+
+async def test_what_a_sweep_goes_by_is_as_the_ops_file_says_now(app, ops):
+    leo = app.clusters["leo"]
+    assert (leo.no_kill, leo.ckpt_dirs, leo.log_dirs, leo.benign.line("NCCL heartbeat")) == (
+        False, (), (), False,
+    )  # fmt: skip
+    ops.write_text(
+        "---\nno_kill: true\nckpt_dirs: [/scratch/ckpt]\nlog_dirs: /scratch/logs\n"
+        "benign: 'NCCL heartbeat$'\n---\n"
+    )
+    await app.sweep("leo")
+    leo, other = app.clusters["leo"], app.clusters["other"]
+    assert (leo.no_kill, leo.ckpt_dirs, leo.log_dirs, leo.benign.line("NCCL heartbeat")) == (
+        True, ("/scratch/ckpt",), ("/scratch/logs",), True,
+    )  # fmt: skip
+    assert (other.no_kill, other.ckpt_dirs, other.benign.line("NCCL heartbeat")) == (
+        False, (), False,
+    )  # fmt: skip
+
+
+async def test_no_kill_of_the_policy_counts_everywhere(tmp_path, ops, lines):
+    config = tmp_path / "config.toml"
+    config.write_text(config.read_text() + "[policy]\nno_kill = true\n")
+    ops.write_text("---\nno_kill: false\n---\n")
+    app = await open_app(loaded(tmp_path).settings, tmp_path, FixedClock(NOW))
+    assert [cluster.no_kill for cluster in app.clusters.values()] == [True, True, True]
+    await app.close()

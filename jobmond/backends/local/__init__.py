@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.backends.local.probe import Asked, Unreadable, read, script
 from jobmond.backends.local.verdict import sighting
 from jobmond.errors import NeedsPersonError, TransportError
@@ -23,15 +24,17 @@ class LocalBackend:
     """Asks `/proc`, and the records that `jobmonctl run` leaves in the folder `runs`.
 
     The two together are one script. A process that is gone and left no record of its end is told
-    by the end of its log, where that proves something, and is gone without a word otherwise.
+    by the end of its log, where that proves something, and is gone without a word otherwise; what
+    is `benign` here proves nothing.
     """
 
     kind = "local"
     discovers = False
 
-    def __init__(self, transport: Transport, *, runs: Path) -> None:
+    def __init__(self, transport: Transport, *, runs: Path, benign: Benign = NOTHING) -> None:
         self._transport = transport
         self._runs = str(runs)
+        self._benign = benign
 
     async def poll(
         self, asks: Sequence[Ask], *, since: datetime, now: datetime, timeout_s: float
@@ -58,7 +61,9 @@ class LocalBackend:
         except (TransportError, Unreadable) as error:
             return _silent(known, error)
         for native, pid in pids.items():
-            sightings[native] = sighting(known[native], processes.get(pid), host, now=now)
+            sightings[native] = sighting(
+                known[native], processes.get(pid), host, now=now, benign=self._benign
+            )
         complaints = tuple(line for process in processes.values() for line in process.complaints)
         return Poll(sightings, calls={"proc": 1}, complaints=complaints)
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.analysis.logscan import tail_evidence
 from jobmond.backends.local.probe import Host, Process, Record, Stat, started_at
 from jobmond.model.observation import Ask, Facts, Gone, Seen, Sighting, Unreachable
@@ -24,9 +25,12 @@ class _Case:
     now: datetime
     record: Record | None
     stat: Stat | None
+    benign: Benign
 
 
-def sighting(ask: Ask, process: Process | None, host: Host, *, now: datetime) -> Sighting:
+def sighting(
+    ask: Ask, process: Process | None, host: Host, *, now: datetime, benign: Benign = NOTHING
+) -> Sighting:
     """What is known of the incarnation that `ask` means.
 
     An end on record wins, then life, then the wait status of a process nobody has collected yet,
@@ -42,7 +46,7 @@ def sighting(ask: Ask, process: Process | None, host: Host, *, now: datetime) ->
         return Gone(f"no process has the number {ask.native_id.removeprefix('pid-')}")
     record = next((r for r in process.records if r.birth == birth), None)
     stat = process.stat if process.stat and _birth_of(process.stat, host) == birth else None
-    case = _Case(ask, birth, process, host, now, record, stat)
+    case = _Case(ask, birth, process, host, now, record, stat, benign)
     for look in (_recorded, _alive, _uncollected, _told_by_log):
         seen = look(case)
         if seen:
@@ -135,7 +139,7 @@ def _told_by_log(case: _Case) -> Seen | None:
     if log is None or log.owner != facts.user or log.owner == _NAMELESS:
         return None
     start = max(0, log.size_bytes - len(log.tail))
-    scan = tail_evidence(log.tail, at_start=start == 0, offset=start)
+    scan = tail_evidence(log.tail, at_start=start == 0, offset=start, benign=case.benign)
     facts = replace(facts, log_path=facts.log_path or log.path)
     said = scan.proves_failure or scan.proves_end
     if said is None:

@@ -100,13 +100,13 @@ def test_what_has_no_effect_yet_is_said(read: Read) -> None:
         on_collapse = "cancel"
         [clusters.x]
         kind = "local"
-        benign = ["x"]
+        ckpt_dirs = ["/x"]
         """
     )
     assert loaded.warnings == (
         "nel has no effect in this version",
         "policy.on_collapse has no effect in this version; nothing is ever cancelled",
-        "clusters.x.benign has no effect in this version",
+        "clusters.x.ckpt_dirs has no effect in this version",
     )
 
 
