@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from jobmond.analysis.figures import figure
 from jobmond.model.state import Bucket, State
 from jobmond.reports import rl, sft
 from jobmond.reports.document import job_object
-from jobmond.reports.figures import figure, progress
+from jobmond.reports.figures import progress
 from jobmond.reports.status import status_text
 
 GOLDEN = Path(__file__).parents[2] / "golden"
