@@ -50,7 +50,7 @@ class ShellTransport:
     async def run(self, script: bytes, *, timeout_s: float, max_bytes: int) -> Answer:
         self.scripts.append(script)
         done = subprocess.run(
-            ["/bin/sh", "-c", script.decode()] if len(script) < 100_000 else ["/bin/sh", "-s"],
+            ["/bin/sh", "-c", os.fsdecode(script)] if len(script) < 100_000 else ["/bin/sh", "-s"],
             input=b"" if len(script) < 100_000 else script,
             capture_output=True,
             timeout=timeout_s + 30,

@@ -1,4 +1,4 @@
-"""Reads the ends of job logs: one script for all of a cluster.
+"""Reads job logs, their ends and what is new in them: one script for all of a cluster.
 
 A fetch that failed must never look like an idle job. The far side says how large the file is, and
 a reading counts only when exactly as many bytes arrived as were asked for.
@@ -7,113 +7,26 @@ a reading counts only when exactly as many bytes arrived as were asked for.
 import re
 import secrets
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 
 from jobmond.analysis.visible import readable, visible
+from jobmond.backends._following import Answered, Missing, Stamp, raw_news, read_news
+from jobmond.backends._looking import Limits, Marks, absolute, folder, look_script
 from jobmond.errors import NeedsPersonError, TransientTransportError
 from jobmond.model.observation import (
     PERMISSION,
     Absent,
+    Follow,
     LogAsk,
+    LogNews,
     LogTail,
     Read,
     Reading,
     Unavailable,
 )
 from jobmond.ports import Transport
-
-# `look INDEX BYTES PATH WORKDIR ID` looks at one file. Only regular files are ever opened: a FIFO
-# would block, a device never ends. {mark} is random, so no file can hold it.
-_PRELUDE = """\
-LC_ALL=C
-export LC_ALL
-command -v timeout >/dev/null 2>&1 || timeout() {{ shift 3; "$@"; }}
-left={budget}
-stop=$(($(date +%s) + {stop_s}))
-say() {{ printf '\\n%s %s\\n' {mark} "$*"; }}
-why() {{
-  say why "$1"
-  printf '%.300s' "$2"
-  say end "$1"
-}}
-denied() {{
-  what=file at='' rest=${{2#/}}
-  while [ "$what" = file ] && [ "$at" != "$2" ]; do
-    case $rest in
-      */*) at=$at/${{rest%%/*}} rest=${{rest#*/}} ;;
-      *) at=$2 ;;
-    esac
-    if [ "$at" != "$2" ] && [ ! -x "$at" ]; then what=folder; fi
-  done
-  say denied "$1"
-  timeout -k 1 {each_s} stat -L -c '%U %A' -- "$at" 2>/dev/null || echo
-  id -un 2>/dev/null || id -u
-  printf '%s\n%.4096s' "$what" "$at"
-  say end "$1"
-}}
-listed() {{
-  newest=
-  [ -n "$1" ] || return 0
-  for one in "$1"/*_"$2".out "$1"/slurm-"$2".out; do
-    [ -f "$one" ] || continue
-    if [ -z "$newest" ] || [ "$one" -nt "$newest" ]; then newest=$one; fi
-  done
-}}
-known() {{
-  about=$(timeout -k 1 {each_s} stat -L -c '%s %Y %i %F' -- "$1" 2>&1)
-}}
-look() {{
-  if [ "$(date +%s)" -ge "$stop" ]; then
-    say late "$1"
-    return
-  fi
-  path=$3
-  about='No such file'
-  if [ -z "$path" ] || ! known "$path"; then
-    case $about in
-      *'No such file'* | *'Not a directory'*) ;;
-      *'Permission denied'*) denied "$1" "$path"; return ;;
-      *) why "$1" "${{about:-the file system does not answer}}"; return ;;
-    esac
-    listed "$4" "$5"
-    path=$newest
-    if [ -z "$path" ] || ! known "$path"; then
-      say absent "$1"
-      return
-    fi
-  fi
-  show "$1" "$2" $about
-}}
-show() {{
-  index=$1 bytes=$2 size=$3 mtime=$4 inode=$5
-  shift 5
-  if [ "$1" != regular ]; then
-    if [ "$path" = /dev/null ]; then say absent "$index"; else why "$index" "it is a $*"; fi
-    return
-  fi
-  if [ ! -r "$path" ]; then
-    denied "$index" "$path"
-    return
-  fi
-  if [ "$size" -lt "$bytes" ]; then bytes=$size; fi
-  if [ "$bytes" -gt "$left" ]; then
-    say budget "$index"
-    return
-  fi
-  left=$((left - bytes))
-  offset=$((size - bytes))
-  say file "$index" "$size" "$mtime" "$inode" "$offset" "$bytes"
-  printf '%s' "$path"
-  say data "$index"
-  if [ "$bytes" -gt 0 ]; then
-    timeout -k 1 {each_s} tail -c "+$((offset + 1))" -- "$path" 2>/dev/null | head -c "$bytes"
-  fi
-  say end "$index"
-}}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +40,20 @@ class FileReader:
     """Reads logs through `transport`, for every source whose jobs write to files.
 
     `budget_bytes` bounds what one call brings home; files beyond it are `Unavailable("budget")`
-    and come first in the next call. `each_s` bounds one look at one file.
+    and come first in the next call. `scan_bytes` bounds what one call has the far side look
+    through for news, `each_s` one look at one file.
     """
 
     def __init__(
-        self, transport: Transport, *, budget_bytes: int = 32 * 2**20, each_s: int = 10
+        self,
+        transport: Transport,
+        *,
+        budget_bytes: int = 32 * 2**20,
+        scan_bytes: int = 2**30,
+        each_s: int = 10,
     ) -> None:
         self._transport = transport
-        self._budget_bytes = budget_bytes
-        self._each_s = each_s
+        self._limits = Limits(budget_bytes, scan_bytes, each_s)
         self._postponed: frozenset[str] = frozenset()
 
     async def read_tails(
@@ -164,16 +82,14 @@ class FileReader:
     ) -> dict[str, Reading[LogTail] | Short]:
         if not asks:
             return {}
-        mark = secrets.token_hex(16)
-        script = look_script(
-            mark, asks, budget_bytes=self._budget_bytes, each_s=self._each_s, timeout_s=timeout_s
-        )
-        room = self._budget_bytes + 65536 + 8192 * len(asks)
+        marks = Marks(secrets.token_hex(16), secrets.token_hex(16))
+        script = look_script(marks, asks, self._limits, timeout_s=timeout_s)
+        room = self._limits.budget_bytes + 65536 + 8192 * len(asks)
         try:
             answer = await self._transport.run(script, timeout_s=timeout_s, max_bytes=room)
         except (TransientTransportError, NeedsPersonError) as error:
             return {ask.native_id: Unavailable(str(error)) for ask in asks}
-        return readings(answer.stdout, mark, asks, now=now)
+        return readings(answer.stdout, marks, asks, now=now)
 
 
 def _unaskable(ask: LogAsk) -> str | None:
@@ -189,45 +105,25 @@ def _encodable(text: str) -> bool:
     return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
-def look_script(
-    mark: str, asks: Iterable[LogAsk], *, budget_bytes: int, each_s: int, timeout_s: float
-) -> bytes:
-    """The script that looks at every file. Paths travel quoted, in the script."""
-    stop_s = max(1, int(timeout_s) - each_s)
-    prelude = _PRELUDE.format(mark=mark, budget=budget_bytes, stop_s=stop_s, each_s=each_s)
-    lines = [
-        f"look {i} {max(0, ask.tail_bytes)} {shlex.quote(_absolute(ask))} "
-        f"{shlex.quote(_folder(ask))} {shlex.quote(ask.native_id)}"
-        for i, ask in enumerate(asks)
-    ]
-    return (prelude + "\n".join(lines) + "\nexit 0\n").encode()
-
-
-def _folder(ask: LogAsk) -> str:
-    return ask.workdir if ask.workdir and ask.workdir.startswith("/") else ""
-
-
-def _absolute(ask: LogAsk) -> str:
-    """The path, against the working directory where it is relative; `~` is never expanded."""
-    if not ask.path or ask.path.startswith("/"):
-        return ask.path or ""
-    folder = _folder(ask)
-    return str(PurePosixPath(folder) / ask.path) if folder else ""
-
-
-_HEAD = re.compile(rb"(why|denied|late|absent|budget|file) (\d{1,9})((?: \d{1,20}){5})?\n")
+_HEAD = re.compile(
+    rb"(why|denied|late|absent|budget|file|same|later|news) (\d{1,9})((?: \d{1,20}){5})?\n"
+)
 
 
 def readings(
-    stdout: bytes, mark: str, asks: Sequence[LogAsk], *, now: datetime
+    stdout: bytes, marks: Marks, asks: Sequence[LogAsk], *, now: datetime
 ) -> dict[str, Reading[LogTail] | Short]:
     """One reading for each ask from what the script printed; whatever is missing is `Short`."""
     found: dict[str, Reading[LogTail] | Short] = {
         ask.native_id: Short("nothing arrived") for ask in asks
     }
-    for index, reading in _Looks(stdout, mark.encode(), asks, now):
+    for index, reading in _Looks(stdout, marks, asks, now):
         if index < len(asks):
             found[asks[index].native_id] = reading
+    for ask in asks:
+        reading = found[ask.native_id]
+        if ask.follow is not None and isinstance(reading, Read) and reading.value.news is None:
+            found[ask.native_id] = Short("nothing arrived of what is new in it")
     return found
 
 
@@ -236,12 +132,13 @@ class _Looks:
     """What one script printed, taken apart in one pass."""
 
     stdout: bytes
-    mark: bytes
+    marks: Marks
     asks: Sequence[LogAsk]
     now: datetime
 
     def __iter__(self) -> Iterator[tuple[int, Reading[LogTail] | Short]]:
-        lead, at = b"\n%b " % self.mark, 0
+        lead, at = b"\n%b " % self.marks.mark.encode(), 0
+        ends: Read[LogTail] | None = None
         while (at := self.stdout.find(lead, at)) >= 0:
             at += len(lead)
             head = _HEAD.match(self.stdout, at)
@@ -250,9 +147,14 @@ class _Looks:
             at, index = head.end(), int(head[2])
             if head[1] == b"file":
                 at, reading = self._file(at, index, head[3] or b"")
+                ends = reading if isinstance(reading, Read) else None
                 yield index, reading
-            elif index < len(self.asks):
+            elif index < len(self.asks) and head[1] not in (b"same", b"later", b"news"):
                 yield index, self._word(head[1], at, index)
+            elif index < len(self.asks) and ends is not None:
+                at, reading = self._with_news(ends, head, at, index)
+                ends = None
+                yield index, reading
 
     def _word(self, kind: bytes, at: int, index: int) -> Reading[LogTail] | Short:
         """A file that was not read, and why."""
@@ -283,8 +185,45 @@ class _Looks:
         tail = LogTail(path, size, inode, self._instant(mtime), offset, self.stdout[begin:stop])
         return stop, Read(tail, self.now)
 
+    def _with_news(
+        self, ends: Read[LogTail], head: re.Match[bytes], at: int, index: int
+    ) -> tuple[int, Reading[LogTail] | Short]:
+        """The file whose end came before, with what is new in it."""
+        follow, tail = self.asks[index].follow, ends.value
+        if follow is None:
+            return at, ends
+        stamp = Stamp(tail.size_bytes, int(tail.mtime_at.timestamp()), tail.inode)
+        if head[1] == b"news":
+            at, news = self._news(head, at, index, follow, stamp)
+        else:
+            known = follow.place or {}
+            behind = tail.size_bytes - int(known.get("offset", 0)) if head[1] == b"later" else 0
+            news = LogNews(known, (), behind_bytes=max(0, behind))
+        if isinstance(news, Missing):
+            return at, Short(f"{tail.path}: {news.why}")
+        return at, Read(replace(tail, news=news), ends.at)
+
+    def _news(
+        self, head: re.Match[bytes], at: int, index: int, follow: Follow, stamp: Stamp
+    ) -> tuple[int, LogNews | Missing]:
+        for word in ("lines", "raw"):
+            line = self._line(word, index)
+            begin = self.stdout.find(line, at)
+            stop = self.stdout.find(self._line("end", index), begin + len(line))
+            if begin < 0 or stop < 0:
+                continue
+            said = Answered(
+                numbers=(head[3] or b"").strip(),
+                prints=self.stdout[at:begin],
+                body=self.stdout[begin + len(line) : stop],
+            )
+            if word == "raw":
+                return stop, raw_news(said, follow, stamp)
+            return stop, read_news(said, self.marks.close.encode(), follow, stamp)
+        return at, Missing("nothing arrived")
+
     def _line(self, word: str, index: int) -> bytes:
-        return b"\n%b %b %d\n" % (self.mark, word.encode(), index)
+        return b"\n%b %b %d\n" % (self.marks.mark.encode(), word.encode(), index)
 
     def _instant(self, mtime: int) -> datetime:
         try:
@@ -313,8 +252,8 @@ def _denied(said: bytes) -> str:
 
 def _looked(ask: LogAsk) -> tuple[str, ...]:
     """Where the far side looked, for a person to read."""
-    folder = _folder(ask)
-    places = [_absolute(ask)]
-    if folder:
-        places += [f"{folder}/*_{ask.native_id}.out", f"{folder}/slurm-{ask.native_id}.out"]
+    workdir = folder(ask)
+    places = [absolute(ask)]
+    if workdir:
+        places += [f"{workdir}/*_{ask.native_id}.out", f"{workdir}/slurm-{ask.native_id}.out"]
     return tuple(visible(place) for place in places if place)

@@ -1,0 +1,153 @@
+"""The script that looks at job logs, all of a cluster's in one go."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from jobmond.backends import _following as following
+from jobmond.model.observation import LogAsk
+
+# `look INDEX BYTES PATH WORKDIR ID [FOLLOW…]` looks at one file. Only regular files are ever
+# opened: a FIFO would block, a device never ends. {mark} is random, so no file can hold it.
+_PRELUDE = """\
+LC_ALL=C
+export LC_ALL
+command -v timeout >/dev/null 2>&1 || timeout() {{ shift 3; "$@"; }}
+left={budget} scan={scan}
+stop=$(($(date +%s) + {stop_s}))
+say() {{ printf '\\n%s %s\\n' {mark} "$*"; }}
+why() {{
+  say why "$1"
+  printf '%.300s' "$2"
+  say end "$1"
+}}
+denied() {{
+  what=file at='' rest=${{2#/}}
+  while [ "$what" = file ] && [ "$at" != "$2" ]; do
+    case $rest in
+      */*) at=$at/${{rest%%/*}} rest=${{rest#*/}} ;;
+      *) at=$2 ;;
+    esac
+    if [ "$at" != "$2" ] && [ ! -x "$at" ]; then what=folder; fi
+  done
+  say denied "$1"
+  timeout -k 1 {each_s} stat -L -c '%U %A' -- "$at" 2>/dev/null || echo
+  id -un 2>/dev/null || id -u
+  printf '%s\n%.4096s' "$what" "$at"
+  say end "$1"
+}}
+listed() {{
+  newest=
+  [ -n "$1" ] || return 0
+  for one in "$1"/*_"$2".out "$1"/slurm-"$2".out; do
+    [ -f "$one" ] || continue
+    if [ -z "$newest" ] || [ "$one" -nt "$newest" ]; then newest=$one; fi
+  done
+}}
+known() {{
+  about=$(timeout -k 1 {each_s} stat -L -c '%s %Y %i %F' -- "$1" 2>&1)
+}}
+look() {{
+  if [ "$(date +%s)" -ge "$stop" ]; then
+    say late "$1"
+    return
+  fi
+  path=$3
+  about='No such file'
+  if [ -z "$path" ] || ! known "$path"; then
+    case $about in
+      *'No such file'* | *'Not a directory'*) ;;
+      *'Permission denied'*) denied "$1" "$path"; return ;;
+      *) why "$1" "${{about:-the file system does not answer}}"; return ;;
+    esac
+    listed "$4" "$5"
+    path=$newest
+    if [ -z "$path" ] || ! known "$path"; then
+      say absent "$1"
+      return
+    fi
+  fi
+  f_max=${{6-}} f_stamp=${{7-}} f_offset=${{8-}} f_head=${{9-}} f_near=${{10-}} f_needles=${{11-}}
+  show "$1" "$2" $about
+}}
+show() {{
+  index=$1 bytes=$2 size=$3 mtime=$4 inode=$5
+  shift 5
+  if [ "$1" != regular ]; then
+    if [ "$path" = /dev/null ]; then say absent "$index"; else why "$index" "it is a $*"; fi
+    return
+  fi
+  if [ ! -r "$path" ]; then
+    denied "$index" "$path"
+    return
+  fi
+  if [ "$size" -lt "$bytes" ]; then bytes=$size; fi
+  if [ "$bytes" -gt "$left" ]; then
+    say budget "$index"
+    return
+  fi
+  left=$((left - bytes))
+  offset=$((size - bytes))
+  say file "$index" "$size" "$mtime" "$inode" "$offset" "$bytes"
+  printf '%s' "$path"
+  say data "$index"
+  if [ "$bytes" -gt 0 ]; then
+    timeout -k 1 {each_s} tail -c "+$((offset + 1))" -- "$path" 2>/dev/null | head -c "$bytes"
+  fi
+  say end "$index"
+  if [ -n "$f_max" ]; then follow "$index"; fi
+}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one script may bring home and look through, and how long it may look at one file."""
+
+    budget_bytes: int = 32 * 2**20
+    scan_bytes: int = 2**30
+    each_s: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Two random words: `mark` frames the answer, `close` ends numbered lines."""
+
+    mark: str
+    close: str
+
+
+def look_script(marks: Marks, asks: Sequence[LogAsk], limits: Limits, *, timeout_s: float) -> bytes:
+    """The script that looks at every file. Paths travel quoted, in the script."""
+    prelude = _PRELUDE.format(
+        mark=marks.mark,
+        budget=limits.budget_bytes,
+        scan=limits.scan_bytes,
+        stop_s=max(1, int(timeout_s) - limits.each_s),
+        each_s=limits.each_s,
+    )
+    if any(ask.follow for ask in asks):
+        prelude += following.script(marks.close, each_s=limits.each_s)
+    words = following.Words()
+    lines = [
+        f"look {i} {max(0, ask.tail_bytes)} {shlex.quote(absolute(ask))} "
+        f"{shlex.quote(folder(ask))} {shlex.quote(ask.native_id)} "
+        f"{following.arguments(ask.follow, words)}".rstrip()
+        for i, ask in enumerate(asks)
+    ]
+    looks = ("\n".join(lines) + "\nexit 0\n").encode()
+    return prelude.encode() + words.assignments() + looks
+
+
+def folder(ask: LogAsk) -> str:
+    """The working directory; nothing where it is not known."""
+    return ask.workdir if ask.workdir and ask.workdir.startswith("/") else ""
+
+
+def absolute(ask: LogAsk) -> str:
+    """The path, against the working directory where it is relative; `~` is never expanded."""
+    if not ask.path or ask.path.startswith("/"):
+        return ask.path or ""
+    workdir = folder(ask)
+    return str(PurePosixPath(workdir) / ask.path) if workdir else ""
