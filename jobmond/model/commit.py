@@ -6,6 +6,7 @@ from datetime import datetime
 
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.outcome import Delivery, Followup, News, Transition
+from jobmond.model.training import Bookmark
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +15,12 @@ class JobChange:
 
     The store writes what a sweep owns (state, facts, evidence, signals, life). What people chose
     is never written back from here, and a job that was untracked meanwhile stays untracked.
+    `bookmark` is where the reading of its log stands now; None leaves what stood before.
     """
 
     job: Job
     transitions: tuple[Transition, ...] = ()
+    bookmark: Bookmark | None = None
 
 
 @dataclass(frozen=True, slots=True)

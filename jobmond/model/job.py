@@ -8,6 +8,7 @@ from typing import Any
 from jobmond.model.observation import Facts
 from jobmond.model.outcome import Diagnosis, Signal
 from jobmond.model.state import Bucket, Kind, PostMortem, State
+from jobmond.model.training import Training
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,7 @@ class Job:
     post_mortem: PostMortem = PostMortem.NONE
     post_mortem_tries: int = 0
     log: LogEvidence = field(default_factory=LogEvidence)
+    training: Training | None = None  # None where no log was followed
     diagnosis: Diagnosis | None = None
     agent_log: str | None = None
     signals: tuple[Signal, ...] = ()  # open and cleared ones of this life

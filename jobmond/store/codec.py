@@ -54,8 +54,10 @@ def coder(shape: Any) -> Coder:
 
 @cache
 def _coder(shape: Hashable) -> Coder:
-    if shape is Any or shape in (str, int, float, bool):
+    if shape is Any or shape in (str, int, bool):
         return Coder(same, same)
+    if shape is float:
+        return Coder(same, float)  # the columns keep NaN and infinities as words
     if shape is datetime:
         return Coder(_instant_text, datetime.fromisoformat)
     if isinstance(shape, type) and issubclass(shape, Enum):

@@ -10,6 +10,7 @@ from jobmond.model.job import Choices, ClusterHealth, Job, LogEvidence
 from jobmond.model.observation import Facts
 from jobmond.model.outcome import Diagnosis, Signal
 from jobmond.model.state import Bucket, Kind, PostMortem, Severity, State
+from jobmond.model.training import Training
 from jobmond.store import codec
 from jobmond.store.engine import IN_LIST, batched
 from jobmond.store.schema import clusters, incarnations, runs, signals
@@ -56,6 +57,7 @@ def job_row(job: Job, run_id: int) -> dict[str, Any]:
         "state": job.state.value,
         "post_mortem": job.post_mortem.value,
         "log": codec.dump(job.log),
+        "training": codec.dump(job.training) if job.training else None,
         "diagnosis": codec.dump(job.diagnosis) if job.diagnosis else None,
         "predecessor_id": job.predecessor,
     }
@@ -76,7 +78,7 @@ def job_of(row: Row, found: Sequence[Signal]) -> Job:
 
 
 def _job_of(row: Row, found: Sequence[Signal]) -> Job:
-    diagnosis = row["diagnosis"]
+    diagnosis, training = row["diagnosis"], row["training"]
     return Job(
         **{name: row[name] for name in _ALIKE},
         id=row["id"],
@@ -89,6 +91,7 @@ def _job_of(row: Row, found: Sequence[Signal]) -> Job:
         state=State(row["state"]),
         post_mortem=PostMortem(row["post_mortem"]),
         log=codec.load(LogEvidence, row["log"]),
+        training=None if training is None else codec.load(Training, training),
         diagnosis=None if diagnosis is None else codec.load(Diagnosis, diagnosis),
         signals=tuple(found),
         predecessor=row["predecessor_id"],

@@ -7,6 +7,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     UniqueConstraint,
@@ -69,6 +70,7 @@ incarnations = Table(
     Column("post_mortem", Words, nullable=False),
     Column("post_mortem_tries", Integer, nullable=False),
     Column("log", Json, nullable=False),
+    Column("training", Json),
     Column("diagnosis", Json),
     Column("agent_log", Words),
     Column("successor", Words),
@@ -91,6 +93,18 @@ Index(
     unique=True,
     sqlite_where=text("tracked = 1"),
     postgresql_where=text("tracked"),
+)
+
+# Where the reading of each log stands. `place` and `needles` are asked for in every sweep,
+# `reading` (JSON, deflated) only when there is something new.
+bookmarks = Table(
+    "bookmarks",
+    metadata,
+    Column("incarnation_id", ForeignKey("incarnations.id", ondelete="CASCADE"), primary_key=True),
+    Column("path", Words, nullable=False),
+    Column("place", Json),
+    Column("needles", Json, nullable=False),
+    Column("reading", LargeBinary, nullable=False),
 )
 
 transitions = Table(

@@ -11,7 +11,8 @@ from jobmond.model.job import Choices, Classified, ClusterHealth, Job
 from jobmond.model.observation import Facts
 from jobmond.model.outcome import Delivery, Followup, News, SinkStanding, Transition
 from jobmond.model.state import Kind
-from jobmond.store import migrate, news, people, records, retention, sweeping
+from jobmond.model.training import Place
+from jobmond.store import bookmarks, migrate, news, people, records, retention, sweeping
 from jobmond.store.engine import database_file, engine, named, reading, writing
 from jobmond.store.open_file import OpenFile
 from jobmond.store.records import AuditLine
@@ -88,6 +89,14 @@ class Store:
         passed over, so that a commit may be repeated.
         """
         self._write(sweeping.commit, swept)
+
+    def places(self, ids: Sequence[int]) -> Mapping[int, Place]:
+        """Where the readings of these incarnations' logs stand."""
+        return self._read(bookmarks.places, ids)
+
+    def readings(self, ids: Sequence[int]) -> Mapping[int, Mapping[str, Any]]:
+        """What was put down of these incarnations' logs."""
+        return self._read(bookmarks.readings, ids)
 
     def set_sweep_times(self, last_at: datetime | None, next_at: datetime | None) -> None:
         self._write(records.set_sweep_times, last_at, next_at)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, se
 from jobmond.model.commit import ClusterSnapshot, SweepCommit
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.state import Bucket, Kind, PostMortem, State
-from jobmond.store import codec, registries
+from jobmond.store import bookmarks, codec, registries
 from jobmond.store.choosing import Place, placed
 from jobmond.store.engine import IN_LIST, batched, insert_new, upsert, write
 from jobmond.store.landing import Landed, Plan, Standing, plan
@@ -270,8 +270,8 @@ def _fold(connection: Connection, decided: Plan, standing: Mapping[int, Standing
 
 
 def _record(connection: Connection, landed: Sequence[Landed], numbers: Mapping[int, int]) -> None:
-    """Transitions and signals of every incarnation that was written."""
-    told, kept = [], {}
+    """Transitions, signals and bookmarks of every incarnation that was written."""
+    told, kept, marks = [], {}, []
     for place, one in enumerate(landed):
         number = one.job.id or numbers[place]
         recorded = one.before.transitions if one.before else 0
@@ -288,6 +288,8 @@ def _record(connection: Connection, landed: Sequence[Landed], numbers: Mapping[i
             for nth, step in enumerate(one.change.transitions, start=1)
         ]
         kept[number] = one.change.job.signals
+        if one.change.bookmark is not None:
+            marks.append((number, one.change.bookmark))
     write(connection, transitions.insert(), told)
     before = signals_of(connection, list(kept))
     changed = {n: held for n, held in kept.items() if tuple(before.get(n, ())) != held}
@@ -295,6 +297,7 @@ def _record(connection: Connection, landed: Sequence[Landed], numbers: Mapping[i
         connection.execute(delete(signals).where(signals.c.incarnation_id.in_(some)))
     rows = [row for number, held in changed.items() for row in signal_rows(number, held)]
     write(connection, signals.insert(), rows)
+    bookmarks.put(connection, marks)
 
 
 def _registries(

@@ -3,13 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import create_engine, text
+from alembic import command
 
 from jobmond.model.commit import JobChange
 from jobmond.model.job import Choices
 from jobmond.model.registered import Stage, WatchedFile
 from jobmond.model.state import Kind, PostMortem, State
 from jobmond.store import Store, migrate
+from jobmond.store.engine import engine, writing
 from jobmond.store.registries import sink_name
 
 FILE, OTHER = "/home/alice/.claude/active_jobs.json", "/srv/active_jobs.json"
@@ -177,15 +178,13 @@ def test_the_migration_keeps_every_row_and_the_children_of_each(tmp_path, make):
     old = Store.open(f"sqlite:///{path}")
     old.commit(make.sweep(JobChange(make.job(), (make.step(State.RUNNING),))))
     old.close()
-    made = create_engine(f"sqlite:///{path}")
-    with made.begin() as connection:
-        connection.execute(text("DROP TABLE registry_entries"))
-        connection.execute(text("DROP TABLE registry_files"))
-        connection.execute(text(f"UPDATE {migrate.VERSION_TABLE} SET version_num = '0001'"))
+    made = engine(f"sqlite:///{path}", exclusive=False)
+    with writing(made) as connection:
+        command.downgrade(migrate._config(connection), "0001")
     made.dispose()
     new = Store.open(f"sqlite:///{path}")
     [job] = new.jobs(recent_since=make.noon)
     assert len(new.transitions(job.id)) == 1
     assert new.registries.entries(FILE) == ()
     new.close()
-    assert (tmp_path / "jobmond.db.before-0002").exists()
+    assert (tmp_path / f"jobmond.db.before-{migrate.head()}").exists()

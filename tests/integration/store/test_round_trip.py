@@ -11,6 +11,7 @@ from jobmond.model.job import Choices, Job, LogEvidence
 from jobmond.model.observation import Facts, TaskCounts
 from jobmond.model.outcome import Diagnosis, Signal, Transition
 from jobmond.model.state import Bucket, Kind, PostMortem, Severity, State
+from jobmond.model.training import Bookmark, Place, Training
 
 T = datetime(2026, 11, 29, 8, 30, 15, 123456, tzinfo=UTC)
 LATER = datetime(2026, 11, 29, 9, 0, tzinfo=UTC)
@@ -73,6 +74,24 @@ SIGNALS = (
     Signal("stall", Severity.WATCH, "cleared once", {}, opened_at=T, cleared_at=LATER),
     Signal("stall", Severity.WATCH, "and open again", {}, opened_at=LATER),
 )
+TRAINING = Training(
+    dialect="skyrl",
+    bucket=Bucket.RL,
+    phase="training",
+    step=7,
+    max_step=80,
+    metrics={"reward": 0.5, "reward/avg_raw_reward": float("inf")},
+    rate_s_per_step=41.5,
+    eta_s=3000.0,
+    log_life=2,
+    resumed_from=5,
+    records=3,
+    checkpoints=(5,),
+    stepped_at=T,
+    began_at=LATER,
+    behind_bytes=12,
+    trend="Resumed at 5.",
+)
 WHOLE = Job(
     id=0,
     cluster="leo",
@@ -101,6 +120,7 @@ WHOLE = Job(
     post_mortem=PostMortem.PENDING,
     post_mortem_tries=2,
     log=LogEvidence("read", "/x.out", 12, 2**40, T, LATER, "no", "last line"),
+    training=TRAINING,
     diagnosis=Diagnosis("cuda-oom", "ran out", 12, 10, 2**40, ("a", "b"), "f00", 3),
     agent_log="/agent_logs/2026-11-29/leo-4711.md",
     signals=SIGNALS,
@@ -113,7 +133,16 @@ WHOLE = Job(
 def test_the_example_says_something_about_every_field():
     silent = {
         f.name
-        for value in (WHOLE, FACTS, FACTS.tasks, CHOICES, WHOLE.log, WHOLE.diagnosis, SIGNALS[0])
+        for value in (
+            WHOLE,
+            FACTS,
+            FACTS.tasks,
+            CHOICES,
+            WHOLE.log,
+            TRAINING,
+            WHOLE.diagnosis,
+            SIGNALS[0],
+        )
         for f in dataclasses.fields(value)
         if getattr(value, f.name) in (None, (), frozenset()) or getattr(value, f.name) == f.default
     }
@@ -207,3 +236,20 @@ def test_health_news_followups_and_deliveries_come_back(store, make):
     assert store.events() == (told,)
     assert store.due("team", T, 10) == (dataclasses.replace(owed, id=1),)
     assert store.followups() == (dataclasses.replace(opened, id=1),)
+
+
+def test_where_a_reading_stands_comes_back_whole(store, make):
+    """Needles of any bytes, and numbers that JSON does not know."""
+    job = make.job()
+    mark = Bookmark(
+        Place("/x.out", {"offset": 7}, (b"loss", b"\xff\x00")), {"last": [float("nan"), 1.5]}
+    )
+    store.commit(make.sweep(JobChange(job, bookmark=mark)))
+    [kept] = store.jobs(recent_since=make.noon)
+    assert store.places([kept.id, 99]) == {kept.id: mark.at}
+    assert str(store.readings([kept.id])) == str({kept.id: mark.reading})
+    later = Bookmark(Place("/y.out", None, ()), {})
+    store.commit(make.sweep(JobChange(kept, bookmark=later)))
+    store.commit(make.sweep(JobChange(kept)))
+    assert store.places([kept.id]) == {kept.id: later.at}
+    assert store.readings([kept.id]) == {kept.id: {}}
