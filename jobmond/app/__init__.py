@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -82,6 +82,7 @@ class App:
     couriers: Couriers = field(default_factory=Couriers)
     report_owed: str | None = None  # why the last report is not on disk
     _backs: WriteBacks | None = None
+    _unrecorded: dict[str, Sequence[int]] = field(default_factory=dict)
     _delivering: asyncio.Lock = field(default_factory=asyncio.Lock)
     _reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -129,6 +130,7 @@ class App:
             self.clock,
             backoff=settings.backoff_min,
             backoff_max=settings.backoff_max,
+            unrecorded=self._unrecorded,
         )
         self.couriers.wake(post, self.parts.outlets.far)
         async with self._delivering:

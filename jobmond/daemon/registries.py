@@ -1,6 +1,8 @@
 """Registry files watched: stat'ed often, read when they changed."""
 
 import asyncio
+import contextlib
+import errno
 import glob
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,6 +30,8 @@ journal = structlog.get_logger("jobmond.registry")
 LOOK_S = 60.0
 # A file that is younger than this and cannot be understood is probably being written.
 UNFINISHED_S = 2.0
+
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 
 Mark = tuple[int, ...]
 
@@ -248,18 +252,36 @@ def _marks(patterns: Sequence[str]) -> dict[str, Mark | None]:
 
 
 def _created(path: Path) -> str | None:
-    """Make an empty registry, its folder's owner's; why not, where that fails."""
+    """Make an empty registry, its folder's owner's; why not, where that fails.
+
+    Nobody finds a file there that is not whole yet.
+    """
     if path.is_symlink():
         return f"{path} is a link to nothing"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    draft = path.with_name(f".{path.name}.jobmond.new")
     try:
-        with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
-            file.write("[]\n")
-            folder = path.parent.stat()
-            if os.geteuid() == 0 and folder.st_uid != 0:
-                os.fchown(file.fileno(), folder.st_uid, folder.st_gid)
+        draft.unlink(missing_ok=True)
+        _write_empty(draft)
+        try:
+            os.link(draft, path)
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            _write_empty(path)
     except FileExistsError:
         return None
     except OSError as error:
         return f"{path} cannot be created: {error.strerror}"
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
     return None
+
+
+def _write_empty(path: Path) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
+        file.write("[]\n")
+        folder = path.parent.stat()
+        if os.geteuid() == 0 and folder.st_uid != 0:
+            os.fchown(file.fileno(), folder.st_uid, folder.st_gid)

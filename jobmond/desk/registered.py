@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from jobmond.analysis.activejobs import Entry
+from jobmond.analysis.submitted import another, before, fits
 from jobmond.desk.aim import Target
 from jobmond.desk.listed import Listed
 from jobmond.desk.peer import Rights
@@ -26,8 +27,6 @@ CONFIRM = timedelta(seconds=45)
 # Of an id without a submit time nobody can tell a new job from one that ended: for so long after
 # its removal it is the one that ended.
 FORGET = timedelta(days=30)
-# The submit time in a file is a hint: local time of some host, and no key.
-SAME_SUBMIT = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,12 @@ class Taker:
     def _add(self, file: File, entry: Entry, target: Target, taken: Taken) -> None:
         found = [job for job in self.store.find(target.ref) if job.ref == target.ref]
         known = max((job for job in found if not _over(job)), key=lambda job: job.id, default=None)
-        ended = next((job for job in found if _over(job) and _same(job, entry)), None)
+        hint = submitted_at(entry)
+        if known is not None and another(known, hint):
+            if known.tracked:
+                raise Refused(_does_not_fit(known))
+            known = None  # somebody stopped tracking it, and the id belongs to the next one now
+        ended = next((job for job in found if _over(job) and _meant(job, hint)), None)
         taken.refs[entry.key] = target.ref
         more: dict[str, Any] = {"last_status": entry.last_status, "now": self.now}
         if known is None and ended is not None:
@@ -129,7 +133,7 @@ class Taker:
             target.native_id,
             choices=choices,
             classified=self.classify(choices, known.facts if known else Facts(), entry.id),
-            submitted_at=submitted_at(entry),
+            submitted_at=hint,
             **more,
         )
         if added.created:
@@ -197,9 +201,19 @@ def submitted_at(entry: Entry) -> datetime | None:
         return None
 
 
-def _same(job: Job, entry: Entry) -> bool:
-    hint, known = submitted_at(entry), job.facts.submitted_at
-    return hint is not None and known is not None and abs(known - hint) <= SAME_SUBMIT
+def _meant(ended: Job, hint: datetime | None) -> bool:
+    """Whether an entry speaks of a job that is over, or of one that had the id before it."""
+    known = ended.facts.submitted_at
+    same = hint is not None and known is not None and fits(hint, known)
+    return same or before(ended, hint)
+
+
+def _does_not_fit(job: Job) -> str:
+    return (
+        f"submitted is more than a day off: {job.ref} was submitted "
+        f"{job.facts.submitted_at:%Y-%m-%d %H:%M} UTC and is another job; "
+        "correct the entry or remove it"
+    )
 
 
 def _over(job: Job) -> bool:

@@ -1,13 +1,12 @@
 """What people chose, joined with what they chose before. Pure."""
 
 from dataclasses import dataclass, fields, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
+from jobmond.analysis.submitted import fits
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.state import TERMINAL, Bucket
-
-SAME_SUBMIT = timedelta(days=1)  # a person's submit time is a hint in local time, not a key
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +71,5 @@ def same_life(job: Job, birth: str | None, submitted_at: datetime | None) -> boo
         return job.birth == birth
     known = job.facts.submitted_at
     if submitted_at is not None and known is not None:
-        return abs(known - submitted_at) <= SAME_SUBMIT
+        return fits(submitted_at, known)
     return not ended(job)

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, or_, select, update
 
+from jobmond.analysis.submitted import another
 from jobmond.errors import Refused
 from jobmond.model.commit import Added
 from jobmond.model.job import Choices, Classified, Job
@@ -46,6 +47,11 @@ def add(
         raise Refused(
             f"{asked.ref} is still tracked as an earlier job under this id; "
             f"sweep {asked.cluster} first, then add it again"
+        )
+    if born is None and tracked is not None and another(tracked, submitted_at):
+        raise Refused(
+            f"{asked.ref} is tracked as a job that was submitted "
+            f"{tracked.facts.submitted_at:%Y-%m-%d %H:%M} UTC, which is more than a day off"
         )
     again = tracked is None and not ended(known)  # dropped by a person who changed their mind
     if again:

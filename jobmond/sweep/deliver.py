@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -52,7 +52,9 @@ class Post:
     """Takes things from the outbox to sinks. `call` runs a store method in the writer's thread.
 
     `backoff` is the first pause after a failure; it doubles up to `backoff_max`, which also
-    bounds what a receiver may ask for. `stopping` says that no more is to be begun.
+    bounds what a receiver may ask for. `stopping` says that no more is to be begun. `unrecorded`
+    holds, by sink, what was taken while the database could not note it: that is noted before
+    anything else is sent, or it would be sent again and again.
     """
 
     outbox: Outbox
@@ -61,6 +63,7 @@ class Post:
     backoff: timedelta = BACKOFF
     backoff_max: timedelta = BACKOFF_MAX
     stopping: Callable[[], bool] = lambda: False
+    unrecorded: dict[str, Sequence[int]] = field(default_factory=dict)
 
     async def round(self, name: str, sink: Sink) -> Delivered:
         """Send what is due to one sink, until nothing is or it wants a pause.
@@ -70,6 +73,7 @@ class Post:
         """
         done = Delivered(name, 0)
         size, aside = (1, ASIDE) if isinstance(sink, FarSink) else (BATCH, 0)
+        await self._record(name)
         while not self.stopping():
             now = self.clock.now()
             batch = await self.call(self.outbox.due, name, now, size, aside=aside)
@@ -86,11 +90,18 @@ class Post:
                     await self._give_up(name, batch[0], refusal)
                 size = 1  # of several only one may be refused: find out which
                 continue
-            await self.call(self.outbox.delivered, ids, self.clock.now())
+            self.unrecorded[name] = ids
+            await self._record(name)
             if batch[0].last_error is not None:
                 journal.info("delivery works again", sink=name, was=batch[0].last_error)
             done = replace(done, sent=done.sent + len(ids))
         return done
+
+    async def _record(self, name: str) -> None:
+        taken = self.unrecorded.get(name)
+        if taken:
+            await self.call(self.outbox.delivered, taken, self.clock.now())
+            del self.unrecorded[name]
 
     async def _postpone(
         self, name: str, sink: Sink, batch: Sequence[Delivery], later: SinkRetry

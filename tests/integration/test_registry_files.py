@@ -1,14 +1,19 @@
 """Registry files from end to end: tracked, written back, never revived, never harmed."""
 
+import errno
 import json
 import os
 import stat
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from jobmond.daemon import registries
+from jobmond.model.observation import Gone
 from jobmond.model.state import State
 from jobmond.sinks import registry_file
 from jobmond.store.registries import sink_name
@@ -116,6 +121,7 @@ async def test_a_truncated_file_is_reported_once_untouched_and_stops_nothing(tmp
         await scene.sweep(j4711=RUNNING, j4712=RUNNING)
         cut = scene.path.read_text()[:200]
         scene.path.write_text(cut)
+        os.utime(scene.path, (0, 0))  # not just now, whatever time it is on this host
         scene.write({**RAW, "id": "99"}, path=other / "active_jobs.json")
         with capture_logs() as said:
             await scene.look()
@@ -248,9 +254,33 @@ async def test_a_configured_file_that_does_not_exist_is_created_where_its_folder
         assert not (tmp_path / "no").exists()
 
 
-async def test_files_are_looked_at_once_a_minute_and_read_when_they_changed(tmp_path, monkeypatch):
-    from jobmond.daemon import registries
+@pytest.mark.parametrize("links", [True, False])
+async def test_a_file_that_is_created_is_never_seen_in_part(tmp_path, monkeypatch, links):
+    path = tmp_path / "active_jobs.json"
+    found: list[str] = []
+    real_open, real_link = os.fdopen, os.link
 
+    def opened(*args: Any, **kw: Any) -> Any:
+        found.extend(p.read_text() for p in [path] if p.exists())
+        return real_open(*args, **kw)
+
+    def link(*args: Any) -> None:
+        if not links:
+            raise OSError(errno.EPERM, "Operation not permitted")
+        real_link(*args)
+
+    monkeypatch.setattr(registries.os, "fdopen", opened)
+    monkeypatch.setattr(registries.os, "link", link)
+    assert registries._created(path) is None
+    assert found == ([] if links else [""])  # without links there is no other way
+    assert path.read_text() == "[]\n"
+    path.write_text("[1]")
+    assert registries._created(path) is None  # somebody was faster
+    assert path.read_text() == "[1]"
+    assert [p.name for p in tmp_path.iterdir()] == ["active_jobs.json"]
+
+
+async def test_files_are_looked_at_once_a_minute_and_read_when_they_changed(tmp_path, monkeypatch):
     reads: list[Path] = []
     real = registries.read_registry
 
@@ -348,6 +378,91 @@ async def test_an_old_entry_of_a_job_that_was_known_before_just_goes(tmp_path):
         await scene.sweep()
         assert scene.far.asked == []
         assert scene.read() == []
+
+
+def submitted(days: float) -> str:
+    """Local time, as people write it; so many days before the scene begins."""
+    return (at(0) - timedelta(days=days)).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def on(days: float) -> Any:
+    """A running job that was submitted so many days before."""
+    return seen(State.RUNNING, birth=f"d{days}", submitted_at=at(0) - timedelta(days=days))
+
+
+async def test_a_submit_time_of_another_job_is_an_error_on_that_entry_alone(tmp_path):
+    entry = {**RAW, "submitted": submitted(0)}
+    other = tmp_path / "agents" / "s-1" / "active_jobs.json"
+    other.parent.mkdir(parents=True)
+    stale = {**RAW, "submitted": submitted(40), "description": "of last month"}
+    async with living(tmp_path) as scene:
+        scene.write(entry)
+        await scene.sweep(j4712=on(0))
+        scene.write(stale, {**RAW, "id": 4713}, path=other)
+        with capture_logs() as said:
+            for _ in range(3):
+                await scene.look()
+        when = at(0).strftime("%Y-%m-%d %H:%M")
+        assert [line["error"] for line in said if line["log_level"] == "error"] == [
+            f"{other}: 4712: submitted is more than a day off: leonardo/4712 was submitted {when}"
+            " UTC and is another job; correct the entry or remove it"
+        ]
+        jobs = await scene.jobs()
+        assert sorted(jobs) == ["leonardo/4712", "leonardo/4713"]
+        assert jobs["leonardo/4712"].choices.description is None
+        assert json.loads(other.read_text())[0] == stale
+        # Once the id is free again, the job that had it earlier is over too: no second alarm.
+        await scene.sweep(j4712=replace(on(0), state=State.FAILED, native="FAILED"))
+        await scene.look()
+        await scene.app.deliver()
+        assert [e["id"] for e in json.loads(other.read_text())] == [4713]
+        assert scene.read() == []
+        assert scene.registries.problems == []
+        told = [json.loads(line) for line in (tmp_path / "news.jsonl").read_text().splitlines()]
+        about = [n["after"] for n in told if n["job"] and n["job"]["ref"] == "leonardo/4712"]
+        assert about == ["FAILED"]
+
+
+async def test_a_job_that_was_queued_again_is_known_by_its_first_submit_time(tmp_path):
+    other = tmp_path / "agents" / "s-1" / "active_jobs.json"
+    other.parent.mkdir(parents=True)
+    async with living(tmp_path) as scene:
+        scene.write(RAW)
+        await scene.sweep(j4712=replace(on(0), facts=replace(on(0).facts, restarts=1)))
+        scene.write({**RAW, "submitted": submitted(9), "description": "long"}, path=other)
+        await scene.look()
+        assert scene.registries.problems == []
+        assert (await scene.jobs())["leonardo/4712"].choices.description == "long"
+
+
+async def test_an_id_that_was_given_out_again_waits_for_the_sweep_that_sees_it(tmp_path):
+    later = {**RAW, "submitted": submitted(-3), "description": "the next one"}
+    async with living(tmp_path) as scene:
+        scene.write(RAW)
+        await scene.sweep(j4712=on(0))
+        scene.clock.move(3 * 86400)
+        scene.write(RAW, later)
+        await scene.look()
+        assert "is another job" in str(scene.registries.problems)
+        await scene.sweep(j4712=Gone("the id belongs to a job submitted at another time"))
+        await scene.look()
+        await scene.sweep(j4712=on(-3))
+        assert await scene.tracked() == ["leonardo/4712"]
+        [job] = [job for job in (await scene.jobs()).values() if job.tracked]
+        assert (job.birth, job.choices.description) == ("d-3", "the next one")
+        assert scene.read() == [{**later, "last_status": "RUNNING"}]
+        assert scene.registries.problems == []
+
+
+async def test_the_next_job_under_an_id_that_a_person_dropped_is_tracked(tmp_path):
+    async with living(tmp_path) as scene:
+        scene.write(RAW)
+        await scene.sweep(j4712=on(0))
+        await scene.desk.remove("leonardo/4712", ME)
+        scene.clock.move(3 * 86400)
+        scene.write({**RAW, "submitted": submitted(-3)})
+        await scene.sweep(j4712=on(-3))
+        assert await scene.tracked() == ["leonardo/4712"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root watches other users' files")

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.analysis.logscan import tail_evidence
+from jobmond.analysis.submitted import fits
 from jobmond.backends.local.probe import Host, Process, Record, Stat, started_at
 from jobmond.model.observation import Ask, Facts, Gone, Seen, Sighting, Unreachable
 from jobmond.model.state import State
@@ -59,12 +60,19 @@ def _closed(process: Process, birth: str | None) -> bool:
 
 
 def _birth(ask: Ask, process: Process, host: Host) -> str | None:
-    """Whom the question is about: at the first sighting whoever has the number now."""
+    """Whom the question is about: at the first sighting whoever has the number now, unless the
+    time that people gave for its start forbids that."""
     if ask.birth is not None:
         return ask.birth
-    if process.stat:
+    hint = ask.submitted_at
+    if process.stat and (hint is None or fits(hint, started_at(process.stat, host))):
         return _birth_of(process.stat, host)
-    records = [r for r in process.records if _this_boot(r.birth, host)]
+    records = [
+        r
+        for r in process.records
+        if _this_boot(r.birth, host)
+        and (hint is None or r.started_at is None or fits(hint, r.started_at))
+    ]
     return max(records, key=lambda r: int(r.birth.rpartition(":")[2])).birth if records else None
 
 

@@ -47,6 +47,14 @@ def test_a_new_job_is_pending_until_it_is_seen(store, make):
     assert store.snapshot("leo", correct_since=make.noon).jobs == (job,)
 
 
+def test_a_submit_time_of_another_job_is_not_put_on_the_tracked_one(store, make):
+    job = make.job(facts=Facts(submitted_at=make.at(0)))
+    store.commit(make.sweep(job))
+    with pytest.raises(Refused, match="more than a day off"):
+        add(store, make, submitted_at=make.at(0) - timedelta(days=3))
+    assert not add(store, make, submitted_at=make.at(0) - timedelta(hours=20)).created
+
+
 def test_adding_twice_changes_only_what_was_given(store, make):
     first = add(
         store,

@@ -1,7 +1,7 @@
 """What is said of a process, from every combination of what can be seen of it."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -159,6 +159,14 @@ def test_a_record_of_another_incarnation_says_nothing() -> None:
 def test_a_number_given_to_a_later_process_is_not_the_job() -> None:
     process = Process(stat=replace(ALIVE, start_ticks=400_000))
     assert gone(process) == "its number belongs to a later process, and no end is on record"
+
+
+def test_a_number_that_was_free_when_people_wrote_it_down_is_not_the_job() -> None:
+    old = Ask("pid-4711", None, added_at=NOW, submitted_at=NOW - timedelta(days=3))
+    assert gone(Process(stat=ALIVE, records=(OPEN,)), old) == "no process has the number 4711"
+    fresh = replace(old, submitted_at=NOW - timedelta(hours=20))
+    assert seen(Process(stat=ALIVE), fresh).state is State.RUNNING
+    assert seen(Process(records=(closed(0),)), fresh).state is State.COMPLETED
 
 
 def test_after_a_restart_of_the_host_nothing_lives_on() -> None:

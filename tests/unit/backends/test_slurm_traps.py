@@ -452,6 +452,15 @@ async def test_23_the_submit_time_people_gave_chooses_among_jobs_of_one_id():
     assert (await seen(FakeSlurm(accounts=rows), new())).state is State.FAILED
 
 
+async def test_23_a_live_job_is_not_the_one_of_a_submit_time_long_ago():
+    cluster = FakeSlurm(queue=[queued("7", "RUNNING")], records={"7": record("7", "RUNNING")})
+    backend = SlurmBackend(cluster)
+    entry = new(submitted_at=at(T0 - 900_000))
+    await one(cluster, entry, backend=backend)
+    sighting = await one(cluster, entry, backend=backend)
+    assert sighting == Gone("the id belongs to a job submitted at another time")
+
+
 # ── sbatch ──
 
 

@@ -1,7 +1,5 @@
 """A person's words, joined with earlier ones."""
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
 from jobmond.model.job import Choices, Classified
@@ -51,10 +49,3 @@ def test_a_place_changes_where_it_was_spoken_of():
     assert placed(old, Choices(type="t"), elsewhere).type == "eval"
     label = Choices(labels_removed=frozenset({"smoke"}), labels_added=frozenset({"y"}))
     assert placed(old, label, elsewhere).labels == {"x", "y"}
-
-
-def test_a_day_is_the_widest_hint():
-    from jobmond.store.choosing import SAME_SUBMIT
-
-    assert timedelta(days=1) == SAME_SUBMIT
-    assert datetime(2026, 11, 29, tzinfo=UTC) + SAME_SUBMIT == datetime(2026, 11, 30, tzinfo=UTC)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from structlog.testing import capture_logs
 
 from jobmond.errors import SinkRefusal, SinkRetry, StoreError
@@ -33,6 +34,7 @@ class Box:
     lost: list[str] = field(default_factory=list)
     paused: set[str] = field(default_factory=set)
     looked: int = 0
+    locked: bool = False
 
     def due(self, sink: str, now: datetime, limit: int, *, aside: int = 0) -> Sequence[Delivery]:
         self.looked += 1
@@ -44,6 +46,8 @@ class Box:
         return taken
 
     def delivered(self, ids: Sequence[int], now: datetime) -> None:
+        if self.locked:
+            raise StoreError("database is locked by another process")
         self.done += self._take(ids)
 
     def retry_later(self, ids: Sequence[int], error: str, due_at: datetime) -> None:
@@ -230,6 +234,26 @@ async def test_what_nobody_foresaw_is_told_once_with_where_it_comes_from() -> No
     assert box.done == ["a"]
     assert [line["event"] for line in said] == ["failed", "works again"]
     assert (said[0]["what"], said[0]["exc_info"]) == ("deliver to team", error)
+
+
+@pytest.mark.parametrize("far", [True, False])
+async def test_what_was_taken_while_the_database_could_not_note_it_is_not_sent_again(
+    far: bool,
+) -> None:
+    box = Box(owed("a", "b", sink="team"), locked=True)
+    sink: Far | Near = Far() if far else Near()
+    if isinstance(sink, Far):
+        sink.release.set()
+    one = post(box)
+    for _ in range(3):
+        with pytest.raises(StoreError):
+            await one.round("team", sink)
+    first = ["a"] if far else ["a", "b"]
+    assert sink.got == [first]
+    box.locked = False
+    await one.round("team", sink)
+    assert box.done == ["a", "b"]
+    assert [key for keys in sink.got for key in keys] == ["a", "b"]
 
 
 async def test_stopping_and_waiting_with_nothing_under_way() -> None:
