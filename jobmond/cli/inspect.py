@@ -1,10 +1,10 @@
-"""`jobmonctl inspect`: read logs offline, without a daemon, a database or a configuration."""
+"""`jobmonctl inspect`: read logs and folders, without daemon, database or configuration."""
 
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +25,7 @@ from jobmond.model.outcome import Diagnosis
 from jobmond.model.state import Bucket
 from jobmond.registry import parsers, rules
 from jobmond.reports.choose import nearest
+from jobmond.reports.folder import folder_document, folder_text
 from jobmond.reports.inspection import Inspection, document, text
 
 STEP_RULES = ("rl-collapse", "rl-watch", "nan-loss", "grad-explosion", "dead-run")
@@ -57,7 +58,11 @@ class _Wish:
 @click.option("--at", type=click.IntRange(min=0), metavar="BYTES", help="As if it ended there.")
 @surface
 def inspect(session: Session, paths: tuple[str, ...], join: bool, **asked: Any) -> None:
-    """Read logs offline: step, metrics, series, signals. PATH may be - for standard input."""
+    """Read logs and folders offline: step, metrics, series, signals; trials, scores, checkpoints.
+
+    PATH is a log, a folder (a Harbor job, results of an evaluation, checkpoints), or - for
+    standard input.
+    """
     wish = _Wish(
         bucket=Bucket(asked["bucket"]) if asked["bucket"] else None,
         dialect=_dialect(asked["dialect"]),
@@ -66,12 +71,29 @@ def inspect(session: Session, paths: tuple[str, ...], join: bool, **asked: Any) 
         all_series=asked["series"] == "all",
         at=asked["at"],
     )
+    if join and any(Path(path).is_dir() for path in paths):
+        raise ConfigError("--join is for logs; a folder is read by itself")
     for group in [paths] if join else [(path,) for path in paths]:
+        if Path(group[0]).is_dir():
+            _folder(session, group[0], wish)
+            continue
         seen = _inspected(group, wish)
         if session.as_json:
             show_json(document(seen))
         else:
             show_lines(text(seen))
+
+
+def _folder(session: Session, path: str, wish: _Wish) -> None:
+    """A folder has no bytes to stop at and no steps to replay: only the bucket may be chosen."""
+    from jobmond.cli.folder import read_folder
+
+    seen = read_folder(path)
+    seen = replace(seen, bucket=wish.bucket) if wish.bucket else seen
+    if session.as_json:
+        show_json(folder_document(seen))
+    else:
+        show_lines(folder_text(seen))
 
 
 def _dialect(name: str | None) -> str | None:
@@ -163,7 +185,5 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
     try:
         with Path(path).open("rb", buffering=0) as source:
             yield source
-    except IsADirectoryError as error:
-        raise ConfigError(f"{path}: directories cannot be read yet, only logs") from error
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error

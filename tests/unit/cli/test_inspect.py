@@ -136,7 +136,6 @@ def test_what_cannot_be_read(tmp_path):
     missing = run(tmp_path / "nothing")
     assert missing.exit_code == 2
     assert "nothing" in missing.stderr
-    assert run(tmp_path).exit_code == 2
     assert run("--at", "-1", "-").exit_code == 2
 
 

@@ -1,0 +1,107 @@
+"""What the files that a job leaves beside its log prove: trials, engine, traces, completion."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One trial with a readable result.
+
+    `reward` is None where there is none; `scored` says whether the mean of its harness counts it.
+    `exception` is a type's name: an exception and a reward together are normal. `turns` counts as
+    `turns_source` says. `duration_s` is taken inside the one file, whose clock may be any.
+    """
+
+    name: str
+    reward: float | None = None
+    scored: bool = True
+    exception: str | None = None
+    turns: int | None = None
+    turns_source: str | None = None
+    output_tokens: int | None = None
+    duration_s: float | None = None
+
+    def instant(self, within_s: float) -> bool:
+        """Over at once and without a token: the agent never reached its engine."""
+        quick = self.duration_s is not None and self.duration_s <= within_s
+        return quick and not self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """A tree of trials as one look found it.
+
+    `done` are trials with a readable result, `passed` those of them with a reward above 0,
+    `exceptions` maps types to numbers of trials. `mean_reward_basis` says over what:
+    `all-trials` (no reward counts as 0), `scored-trials`, or `harness` (its own metric).
+    `turns_source` is `episodes`, `agent-steps` or `episode-folders`. `finished` is true where
+    every job of the tree says that it ended. `last_result_at` is when the newest result was
+    written, None before the first. `recent` are the last hundred trials, newest last. `whole` is
+    false where results are there that were not read yet: counts are then lower bounds.
+    """
+
+    done: int
+    total: int | None = None
+    running: int = 0
+    passed: int = 0
+    errored: int = 0
+    exceptions: Mapping[str, int] = field(default_factory=dict)
+    mean_reward: float | None = None
+    mean_reward_basis: str | None = None
+    avg_turns: float | None = None
+    turns_source: str | None = None
+    turns_of: int = 0
+    chunks_done: int | None = None
+    chunks_total: int | None = None
+    finished: bool = False
+    last_result_at: datetime | None = None
+    recent: tuple[Trial, ...] = ()
+    whole: bool = True
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Reward above 0, of those done."""
+        return self.passed / self.done if self.done else None
+
+    @property
+    def exception_fraction(self) -> float | None:
+        """With an exception, of those done."""
+        return self.errored / self.done if self.done else None
+
+    @property
+    def top_exception(self) -> str | None:
+        """The most frequent type; of several the first by name."""
+        return min(self.exceptions, key=lambda n: (-self.exceptions[n], n), default=None)
+
+    @property
+    def all_done(self) -> bool:
+        """Every trial that was asked for has a result."""
+        return self.total is not None and 0 < self.total <= self.done
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What a current window of the engine's log says.
+
+    `idle_s` is how long it has reported no running request, up to its newest line (0 where it
+    has some); None without such a line. `answered` and `refused` count POSTs in the window by
+    whether the answer was 200.
+    """
+
+    idle_s: float | None = None
+    answered: int = 0
+    refused: int = 0
+    answered_after_idle: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a trainer's own record says of a run that ended (`trainer_state.json` or
+    `trainer_log.jsonl`).
+    """
+
+    last_step: int | None
+    total: int | None
+    nan_ranks: int = 0
