@@ -13,6 +13,7 @@ import click
 from jobmond.analysis.choosing import choose
 from jobmond.analysis.diagnoser import Diagnoser
 from jobmond.analysis.judge import LATCHED
+from jobmond.analysis.launcher import Launched, events, launched
 from jobmond.analysis.logscan import Scan, tail_evidence
 from jobmond.analysis.logstate import LogState
 from jobmond.analysis.reading import Candidate, LogReader
@@ -149,13 +150,14 @@ def _conclusion(
     diagnosis: Diagnosis | None,
 ) -> Inspection:
     state = found.state if found is not None else LogState(own_steps=True)
+    said = _launched(found)
     return Inspection(
         path=path,
         dialect=found.parser.name if found is not None else "unknown",
         bucket=wish.bucket or state.bucket,
         size_bytes=total.size_bytes,
         lines=total.lines,
-        phase=_phase(state, scan, diagnosis),
+        phase=_phase(state, scan, diagnosis) if said is None else _launched_phase(said, diagnosis),
         state=state,
         signals=standing(
             replay.firings, life=state.life, newest=state.record_step, latched=LATCHED
@@ -163,7 +165,22 @@ def _conclusion(
         firings=replay.firings if wish.replayed else None,
         diagnosis=diagnosis,
         all_series=wish.all_series,
+        events=None if said is None else events(said),
     )
+
+
+def _launched(found: Candidate | None) -> Launched | None:
+    """What a launcher's output file tells; None for any other log."""
+    if found is None or found.parser.name != "launcher":
+        return None
+    return launched(found.memory)
+
+
+def _launched_phase(said: Launched, diagnosis: Diagnosis | None) -> str:
+    """A job that failed may not have been said to be over yet; one that is over well is."""
+    if said.phase != "done" and diagnosis is not None and said.jobs:
+        return "failed"
+    return said.phase
 
 
 # Results that cannot be used of runs that came to their end.

@@ -19,7 +19,7 @@ class Inspection:
     """One log (or several that are lives of one run), read to its end.
 
     `firings` is what a replay of the rules gave, None where none was asked for; `signals` what
-    stands at the end.
+    stands at the end. `events` are those of a launcher's output file.
     """
 
     path: str
@@ -33,12 +33,13 @@ class Inspection:
     firings: Sequence[Firing] | None = None
     diagnosis: Diagnosis | None = None
     all_series: bool = False
+    events: Sequence[Mapping[str, Any]] | None = None
 
 
 def document(seen: Inspection) -> dict[str, Any]:
     """The object of `inspect --json`."""
     state = seen.state
-    return {
+    found = {
         "schema": 1,
         "path": seen.path,
         "bucket": str(seen.bucket),
@@ -58,6 +59,7 @@ def document(seen: Inspection) -> dict[str, Any]:
         "signals": _signals(seen),
         "diagnosis": _diagnosis(seen.diagnosis),
     }
+    return found if seen.events is None else {**found, "events": list(seen.events)}
 
 
 def text(seen: Inspection) -> list[str]:
@@ -82,6 +84,9 @@ def text(seen: Inspection) -> list[str]:
     for signal in _signals(seen):
         span = f"steps {signal['step']}-{signal['last_step']}"
         said.append(f"  {signal['severity']} {signal['rule']}: {visible(signal['title'])} ({span})")
+    for event in seen.events or ():
+        told = ", ".join(f"{key} {value}" for key, value in event.items() if key != "event")
+        said.append(visible(f"  {event['event']}: {told}"))
     if seen.diagnosis is not None:
         said.append(f"  {seen.diagnosis.cause}: {visible(seen.diagnosis.summary)}")
     return said

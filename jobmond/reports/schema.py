@@ -246,7 +246,7 @@ SCHEMAS: dict[str, _Schema] = {
             "signals": _list(_SIGNAL),
             "diagnosis": _DIAGNOSIS,
         },
-        {"files": _COUNT},
+        {"files": _COUNT, "events": _list(_map({}))},
     ),
 }
 

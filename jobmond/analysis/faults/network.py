@@ -60,7 +60,7 @@ FAULTS = (
             "Unable to connect to port",
         ),
         pattern=re.compile(
-            r"^(?:sbatch|srun|squeue|scontrol|slurm_\w+): ?(?:error|fatal)?:? .*(?:Unknown host|DNS SRV lookup failed|[Uu]nable to contact slurm controller|configuration source)|"
+            r"^\s{0,16}(?:sbatch|srun|squeue|scontrol|slurm_\w+): ?(?:error|fatal)?:? .*(?:Unknown host|DNS SRV lookup failed|[Uu]nable to contact slurm controller|configuration source)|"
             r"^Unexpected error: .*Unable to connect to port \d+"
         ),
         scope=Scope.LINE,
@@ -70,6 +70,7 @@ FAULTS = (
         source="Slurm clients, NeMo-Run",
         yes=(
             "sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host",
+            "           sbatch: error: fetch_config: DNS SRV lookup failed",
             "Unexpected error: [Errno None] Unable to connect to port 22923 on 127.0.0.1",
         ),
         no=("Connecting to root@vm",),
