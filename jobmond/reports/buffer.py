@@ -15,7 +15,7 @@ NOTE = Column("Note", least=8)
 
 def filling(job: Mapping[str, Any]) -> bool:
     """Whether a job has no metrics yet, so that a table of metrics would say nothing of it."""
-    return not job.get("metrics") and job.get("step") is None
+    return not (job.get("metrics") or job.get("scores")) and job.get("step") is None
 
 
 def lines(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:

@@ -155,8 +155,24 @@ def summary_line(jobs: Sequence[Mapping[str, Any]]) -> str:
     if not jobs:
         return "no jobs"
     count = Counter(_tally(job) for job in jobs)
-    scores = ", ".join(_scores(job for job in jobs if job["state"] == State.COMPLETED))
-    head = f"{count.pop('completed', 0)} of {len(jobs)} completed"
+    return _aggregate(count, _scores(job for job in jobs if job["state"] == State.COMPLETED))
+
+
+def tasks_line(job: Mapping[str, Any]) -> str | None:
+    """The same over the parts of one job (the tasks of an invocation); None without parts."""
+    tasks = job.get("tasks")
+    if not tasks:
+        return None
+    count: Counter[str] = Counter()
+    for state, parts in tasks["by_state"].items():
+        failed = state in _PROVED_FAILURE or state == State.LOST
+        count["failed" if failed else str(state).lower()] += parts
+    return _aggregate(count, _scores([job]))
+
+
+def _aggregate(count: Counter[str], scored: Sequence[str]) -> str:
+    scores = ", ".join(scored)
+    head = f"{count['completed']} of {count.total()} completed"
     order = ("failed", "running", "pending", "restarted", "cancelled", "preempted", "unknown")
     parts = [f"{count[word]} {word}" for word in order if count[word]]
     return ", ".join([f"{head} ({scores})" if scores else head, *parts])

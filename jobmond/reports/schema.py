@@ -175,6 +175,8 @@ JOB = _object(
     },
     {
         "session": {"type": "object"},
+        "model": _TEXT_OR_NULL,
+        "benchmark": _TEXT_OR_NULL,
         "top_exception": _TEXT_OR_NULL,
         "scores": _list(_object({"name": _TEXT, "value": _NUMBER})),
         "infra": _map({"type": ["boolean", "null"]}),

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, TypeAlias
 
 from jobmond.model.state import Bucket, ClusterStatus
-from jobmond.reports import buffer, catch_all, rl, sft
+from jobmond.reports import buffer, catch_all, datagen, evals, rl, sft
 from jobmond.reports.times import ago, parse_instant, span
 from jobmond.reports.view import View
 
@@ -19,7 +19,12 @@ _TITLES = {
 
 # What shows job objects of one bucket that have metrics, line by line; one file a bucket.
 Tabled: TypeAlias = Callable[[Sequence[Mapping[str, Any]], View], list[str]]
-TABLES: Mapping[Bucket, Tabled] = {Bucket.RL: rl.lines, Bucket.SFT: sft.lines}
+TABLES: Mapping[Bucket, Tabled] = {
+    Bucket.RL: rl.lines,
+    Bucket.SFT: sft.lines,
+    Bucket.DATAGEN: datagen.lines,
+    Bucket.EVAL: evals.lines,
+}
 
 _PROBLEMS = 5  # shown of what is wrong with files; the JSON has them all
 _LATELY = timedelta(days=1)  # what was given up longer ago is in the JSON only
