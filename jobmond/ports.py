@@ -8,9 +8,10 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from jobmond.model.job import Job
 from jobmond.model.metrics import Event, Memory, RunSeries, Segment
-from jobmond.model.observation import Ask, LogAsk, LogTail, Poll, Reading
+from jobmond.model.observation import Ask, LogAsk, LogTail, NotApplicable, Poll, Reading
 from jobmond.model.outcome import Delivery, Signal
 from jobmond.model.state import Bucket
+from jobmond.model.trials import Completion, Engine, Trials
 
 T = TypeVar("T")
 
@@ -139,23 +140,32 @@ class Backend(Protocol):
         ...
 
 
+_NOT_ASKED = NotApplicable()
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """What a rule sees of one life: the job as it was, and as this sweep sees it.
 
-    `series` is None where no metrics were read.
+    `series` is None where no metrics were read. `exported` is how many rows of traces the log
+    says were uploaded (0 where it was read and says nothing of it).
     """
 
     before: Job | None
     job: Job
     now: datetime
     series: RunSeries | None = None
+    trials: Reading[Trials] = _NOT_ASKED
+    engine: Reading[Engine] = _NOT_ASKED
+    exported: Reading[int] = _NOT_ASKED
+    completion: Reading[Completion] = _NOT_ASKED
 
 
 class Rule(Protocol):
     """A pure function from a case to signals; thresholds are constructor keywords.
 
-    `id` is the rule's word in the interface, `source` says where it comes from.
+    `id` is the rule's word in the interface, `source` says where it comes from. A rule may name in
+    `needs` the readings of a case without which it cannot tell: what it raised then stays raised.
     """
 
     id: str

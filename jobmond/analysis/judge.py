@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from jobmond.model.job import Job
+from jobmond.model.observation import Unavailable
 from jobmond.model.outcome import Signal
 from jobmond.ports import Case, Rule
 
@@ -28,7 +29,9 @@ def judged(case: Case, rules: Iterable[Rule]) -> Judged:
     before = case.job.signals
     if case.job.stale:
         return Judged(before, (), ())
+    rules = tuple(rules)
     fired = {s.rule: s for rule in rules for s in rule.judge(case)}
+    blind = {rule.id for rule in rules if _blind(rule, case)}
     standing = {s.rule: s for s in before if s.cleared_at is None}
     kept: list[Signal] = [s for s in before if s.cleared_at is not None]
     opened: list[Signal] = []
@@ -36,7 +39,7 @@ def judged(case: Case, rules: Iterable[Rule]) -> Judged:
     for name, signal in standing.items():
         if name in fired:
             kept.append(_continued(signal, fired[name]))
-        elif name in LATCHED:
+        elif name in LATCHED or name in blind:
             kept.append(signal)
         else:
             gone = replace(signal, cleared_at=case.now)
@@ -48,6 +51,16 @@ def judged(case: Case, rules: Iterable[Rule]) -> Judged:
             kept.append(fresh)
             opened.append(fresh)
     return Judged(tuple(kept), tuple(opened), tuple(cleared))
+
+
+def _blind(rule: Rule, case: Case) -> bool:
+    """Whether a fetch failed without which the rule cannot tell whether it goes on. A change of
+    state is an answer.
+    """
+    if case.before is not None and case.before.state is not case.job.state:
+        return False
+    needs: tuple[str, ...] = getattr(rule, "needs", ())
+    return any(isinstance(getattr(case, name), Unavailable) for name in needs)
 
 
 def _continued(known: Signal, fired: Signal) -> Signal:

@@ -83,10 +83,10 @@ def test_a_kind_without_backend_is_said_and_polled_never(read: Read) -> None:
 
 
 def test_a_rule_of_the_interface_that_is_not_there_yet_is_said(read: Read) -> None:
-    loaded = read("[rules.hung-chunk]\nminutes = 90\n[rules.test-held]\nminutes = 5")
+    loaded = read("[rules.silent-wedge]\nminutes = 90\n[rules.test-held]\nminutes = 5")
     assert loaded.settings.rules == {"test-held": {"minutes": 5.0}}
     assert loaded.warnings == (
-        "rules.hung-chunk: this rule is not available in this version; it never fires",
+        "rules.silent-wedge: this rule is not available in this version; it never fires",
     )
 
 
