@@ -12,18 +12,28 @@ import structlog
 from jobmond import registry
 from jobmond.analysis.benign import Benign
 from jobmond.analysis.visible import readable, visible
+from jobmond.app.iris import iris_parts
 from jobmond.backends._files import FileReader
 from jobmond.errors import TransportError
 from jobmond.model.state import Kind
-from jobmond.ports import Backend, Transport
+from jobmond.ports import Backend, LogSource, Transport
 from jobmond.settings import Settings
-from jobmond.settings.clusters import AnyCluster, LocalCluster, SlurmCluster
-from jobmond.sweep.cluster import Cluster
+from jobmond.settings.clusters import AnyCluster, IrisCluster, LocalCluster, SlurmCluster
+from jobmond.sweep.cluster import Cluster, Connection
 
 journal = structlog.get_logger("jobmond.app")
 
 SLURM_PROBE_S = 10.0
 _NOT_FOUND = 127  # what a shell says about a program that is not there
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How a cluster is reached, and its logs read; clusters with equal links share a connection."""
+
+    connection: Connection
+    logs: LogSource
+    link: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,8 @@ class Builder:
             return self._slurm_cluster(name, table)
         if isinstance(table, LocalCluster):
             return await self._local_cluster(name, table)
+        if isinstance(table, IrisCluster):
+            return self._iris_cluster(name, table)
         return None
 
     def _slurm_cluster(self, name: str, table: SlurmCluster) -> Cluster:
@@ -63,7 +75,7 @@ class Builder:
         else:
             transport = registry.transports[kind](**options)
         kinds = {Kind.SLURM: self._slurm(transport, table)}
-        made = self._cluster(name, table, transport, kinds, link)
+        made = self._cluster(name, table, kinds, Reach(transport, FileReader(transport), link))
         if old is not None and same:
             made.logins_seen.update(old.logins_seen)
         return made
@@ -77,7 +89,13 @@ class Builder:
         }
         if await self._asks_slurm(name, table, here):
             kinds[Kind.SLURM] = self._slurm(here, table)
-        return self._cluster(name, table, here, kinds, ("local", table.slurm, table.bin_dir))
+        link = ("local", table.slurm, table.bin_dir)
+        return self._cluster(name, table, kinds, Reach(here, FileReader(here), link))
+
+    def _iris_cluster(self, name: str, table: IrisCluster) -> Cluster:
+        made = iris_parts(name, table, grace_s=self.settings.grace.total_seconds())
+        reach = Reach(made.http, made.logs, made)
+        return self._cluster(name, table, {Kind.IRIS: made.backend}, reach)
 
     async def _asks_slurm(self, name: str, table: LocalCluster, here: Transport) -> bool:
         if table.slurm != "auto":
@@ -90,10 +108,9 @@ class Builder:
     def _cluster(
         self,
         name: str,
-        table: SlurmCluster | LocalCluster,
-        transport: Transport,
+        table: AnyCluster,
         kinds: Mapping[Kind, Backend],
-        link: object,
+        reach: Reach,
     ) -> Cluster:
         settings = self.settings
         backoff_max = settings.backoff_max
@@ -104,8 +121,8 @@ class Builder:
             name=name,
             kind=table.kind,
             backends=kinds,
-            logs=FileReader(transport),
-            transports=(transport,),
+            logs=reach.logs,
+            transports=(reach.connection,),
             active=table.active,
             discover=table.discover,
             notes=table.notes,
@@ -117,7 +134,7 @@ class Builder:
             tail_bytes=table.log_tail_bytes,
             backoff=min(settings.backoff_min, backoff_max),
             backoff_max=backoff_max,
-            link=link,
+            link=reach.link,
         )
 
     def _slurm(self, transport: Transport, table: SlurmCluster | LocalCluster) -> Backend:

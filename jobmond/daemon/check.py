@@ -18,6 +18,7 @@ from jobmond.errors import JobmondError, SinkRetry
 from jobmond.model.state import ClusterStatus
 from jobmond.ports import Clock, FarSink
 from jobmond.settings import Loaded, Settings
+from jobmond.settings.clusters import IrisCluster
 from jobmond.settings.paths import state_directory
 from jobmond.settings.tables import SinkTable
 from jobmond.sinks.registry_file import UnusableFile, read_registry, text_of
@@ -56,6 +57,7 @@ async def checks(loaded: Loaded, env: Mapping[str, str], *, offline: bool) -> li
     settings = settings.model_copy(update={"clusters": tables})
     lines += [Line(f"ops file of {name}", False, said) for name, said in ops.problems.items()]
     lines += registry_files(settings)
+    lines += _headers(settings)
     clusters = await Builder(settings, state).all(tables)
     try:
         lines += await asyncio.gather(
@@ -142,9 +144,24 @@ async def _receiver(what: str, table: SinkTable, sink: FarSink) -> Line:
     except SinkRetry as trouble:
         return Line(what, False, str(trouble))
     for key, path in table.options.items():
-        if key.endswith("_file") and stat.S_IMODE(path.stat().st_mode) & 0o007:
-            return Line(what, False, f"{path} can be read by everybody: chmod o-rwx {path}")
+        if key.endswith("_file") and (open_to_all := _open_to_all(path)):
+            return Line(what, False, open_to_all)
     return Line(what, True, f"{table.kind}, nothing was sent")
+
+
+def _headers(settings: Settings) -> Iterator[Line]:
+    """Who can read the files that say to a controller who asks."""
+    for name, table in settings.clusters.items():
+        file = table.auth_header_file if isinstance(table, IrisCluster) else None
+        if file is not None and file.exists():
+            wrong = _open_to_all(file)
+            yield Line(f"header of {name}", wrong is None, wrong or f"{file}, not for everybody")
+
+
+def _open_to_all(path: Path) -> str | None:
+    if stat.S_IMODE(path.stat().st_mode) & 0o007:
+        return f"{path} can be read by everybody: chmod o-rwx {path}"
+    return None
 
 
 def _private(what: str, path: Path) -> Line:

@@ -97,8 +97,8 @@ def _split(
         return place, word
     named = cluster_named(head, clusters)
     if place is not None and place.name != named.name:
-        # A Kubernetes namespace may be called like another cluster; then the option decides.
-        if Kind.KUBERNETES in place.kinds:
+        # A namespace or a user of iris may be called like another cluster; the option decides then.
+        if not {Kind.KUBERNETES, Kind.IRIS}.isdisjoint(place.kinds):
             return place, word
         raise ConfigError(f"{quoted(word)} is on {named.name}, but --cluster says {place.name}")
     return named, rest
@@ -120,11 +120,11 @@ def _readings(
                 continue
             # A bare number is a process only where it cannot be anything else.
             sure = kind is Kind.LOCAL or all(x.kinds == (Kind.LOCAL,) for x in asked)
-            form = (
-                f"pid-{native}"
-                if k is Kind.LOCAL and sure and _DIGITS.fullmatch(native)
-                else native
-            )
+            form = native
+            if k is Kind.LOCAL and sure and _DIGITS.fullmatch(native):
+                form = f"pid-{native}"
+            elif k is Kind.IRIS:
+                form = native.removeprefix("/")
             wrong = validate_id(c.name, k, form)
             if wrong is None:
                 readings.append((c.active, Target(c.name, k, form)))

@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from jobmond.settings.fields import (
     Bytes,
@@ -21,6 +22,22 @@ from jobmond.settings.fields import (
     User,
     Users,
 )
+
+
+def _controller_url(url: str) -> str:
+    """Without what a request may not hold; a password in it would be shown with it."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError("expected http://HOST:PORT or https://HOST")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("no user or password here: use auth_header_file or auth_command")
+    if parts.query or parts.fragment:
+        raise ValueError("no ? and no # in it: expected http://HOST:PORT or https://HOST")
+    return url.rstrip("/")
 
 
 class Cluster(Table):
@@ -120,12 +137,20 @@ class IrisCluster(Cluster):
 
     kind: Literal["iris"]
     """`iris`."""
-    url: Annotated[str, Field(pattern=r"^https?://[^\s/]+")]
+    url: Annotated[str, AfterValidator(_controller_url)]
     """Where its interface is."""
     auth_header_file: LocalPath | None = None
-    """A file whose one line is sent as the Authorization header."""
+    """A file whose one line is sent as the Authorization header, or as the header it names."""
     auth_command: Command = ()
-    """A command whose output is sent as the Authorization header."""
+    """A command whose output is sent as the Authorization header, or as the header it names."""
+    auth_timeout: Interval = timedelta(seconds=30)
+    """How long that command may take."""
+    call_timeout: Interval = timedelta(seconds=20)
+    """How long one call may take."""
+    max_misses: Count = 3
+    """Sweeps in a row without a live task after which a running job is lost."""
+    max_pages: Count = 10
+    """How much of the list of each user's jobs is read, in pages of 500, the newest first."""
 
 
 class LocalCluster(_Scheduler):

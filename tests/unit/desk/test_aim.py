@@ -105,6 +105,34 @@ def test_an_id_nobody_takes():
         aimed("-h", LEONARDO)
 
 
+IRIS = ClusterInfo("pond", "iris", (Kind.IRIS,))
+
+
+def aimed_with_iris(word, *clusters, kind=None, cluster=None):
+    def check(name, kind, native):
+        if kind is not Kind.IRIS:
+            return valid(name, kind, native)
+        return None if "/" in native.strip("/") and native[0] != "/" else "write user/job"
+
+    return aim(word, kind=kind, cluster=cluster, clusters=clusters, validate_id=check)
+
+
+def test_an_iris_id_has_a_user_and_may_begin_with_a_slash():
+    for word in ("/alice/train", "alice/train"):
+        target = aimed_with_iris(word, LEONARDO, LOCAL, IRIS)
+        assert (target.ref, target.kind) == ("pond/alice/train", Kind.IRIS)
+        assert target.guessed == f"'{word}' taken as pond/alice/train: cluster pond, kind iris"
+    assert aimed_with_iris("pond/alice/train", IRIS).native_id == "alice/train"
+    assert aimed_with_iris("pond//alice/train", IRIS).native_id == "alice/train"
+    assert aimed_with_iris("4711", LEONARDO, IRIS).kind is Kind.SLURM
+
+
+def test_a_user_of_iris_may_be_called_like_a_cluster():
+    target = aimed_with_iris("leonardo/train", LEONARDO, IRIS, cluster="pond")
+    assert target.ref == "pond/leonardo/train"
+    assert aimed_with_iris("/leonardo/train", LEONARDO, IRIS).ref == "pond/leonardo/train"
+
+
 def test_no_cluster_at_all():
     with pytest.raises(ConfigError):
         aimed("4711")

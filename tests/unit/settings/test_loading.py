@@ -74,6 +74,27 @@ def test_clusters_of_every_kind(read: Read) -> None:
     assert not settings.clusters["leonardo"].discover
 
 
+def test_a_controller_is_reached_over_http_and_nothing_secret_is_in_its_address(
+    read: Read,
+) -> None:
+    loaded = read('[clusters.pond]\nkind = "iris"\nurl = "https://iris.example/api/"')
+    assert loaded.warnings == ()
+    cluster = loaded.settings.clusters["pond"]
+    assert isinstance(cluster, IrisCluster)
+    assert (cluster.url, cluster.max_misses) == ("https://iris.example/api", 3)
+    assert cluster.call_timeout == timedelta(seconds=20)
+    for url, why in (
+        ("iris.example:10000", "expected http://HOST:PORT"),
+        ("ftp://iris.example", "expected http://HOST:PORT"),
+        ("http://iris.example:port", "expected http://HOST:PORT"),
+        ("http://alice:secret@iris.example", "no user or password here: use auth_header_file"),
+        ("http://iris.example/?token=x", r"no \? and no # in it"),
+    ):
+        with pytest.raises(ConfigError, match=f"clusters.pond.url: {why}") as wrong:
+            read(f'[clusters.pond]\nkind = "iris"\nurl = "{url}"')
+        assert "secret" not in str(wrong.value)
+
+
 def test_a_kind_without_backend_is_said_and_polled_never(read: Read) -> None:
     loaded = read('[clusters.k8s]\nkind = "kubernetes"')
     assert loaded.warnings == (
