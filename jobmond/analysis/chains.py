@@ -44,6 +44,16 @@ def waits_for(dependency: str | None) -> frozenset[str]:
     )
 
 
+def dependencies(dependency: str | None) -> frozenset[str]:
+    """Native ids (array tasks by their master) named by a dependency of any kind."""
+    return frozenset(
+        found
+        for _, ids in _CLAUSE.findall(dependency or "")
+        for part in ids.split(":")
+        if (found := _leading_id(part)) is not None
+    )
+
+
 def _leading_id(part: str) -> str | None:
     match = _ID.match(part)
     return match.group() if match else None

@@ -35,6 +35,11 @@ def resolve(job: Job, sighting: Sighting, *, now: datetime, unknown_for: timedel
 
 
 def _seen(job: Job, seen: Seen, now: datetime) -> Resolved:
+    if seen.native_id is not None and seen.native_id != job.native_id:
+        job = replace(job, native_id=seen.native_id, birth=seen.birth)
+    if seen.parts:
+        successor = None if seen.successor is None else f"{job.cluster}/{seen.successor}"
+        job = replace(job, parts=seen.parts, successor=successor)
     if job.birth is None:
         job = replace(job, birth=_adopted(job, seen))
     if seen.birth == job.birth:
@@ -82,6 +87,7 @@ def next_life(job: Job, birth: str, now: datetime) -> Job:
         post_mortem=PostMortem.NONE,
         post_mortem_tries=0,
         log=LogEvidence(),
+        parts=(),
         diagnosis=None,
         agent_log=None,
         signals=(),
@@ -175,6 +181,7 @@ _FORGOTTEN_BY_SOURCES = (
     "log_path",
     "err_path",
     "tasks",
+    "scores",
 )
 
 

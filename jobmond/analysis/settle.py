@@ -109,6 +109,9 @@ def _applied(
 ) -> Iterable[Move]:
     result = resolve(job, sighting, now=now, unknown_for=unknown_for)
     newest = result.lives[-1][0]
+    if isinstance(sighting, Seen) and sighting.successor is not None:
+        yield _goes_on(job, newest, result.lives[-1][1], classify)
+        return
     for position, (life, transition) in enumerate(result.lives):
         ended_here = position + 1 < len(result.lives)
         yield Move(
@@ -121,6 +124,18 @@ def _applied(
             first_part_failed=_parts_failed(job.facts) == 0 < _parts_failed(life.facts),
             error=result.error,
         )
+
+
+def _goes_on(before: Job, job: Job, transition: Transition | None, classify: Classify) -> Move:
+    """A part was cut off and another job in SLURM takes it up: told as a restart."""
+    cut_off = transition is not None and before.state is State.RUNNING
+    return Move(
+        before=before,
+        job=_placed(job, classify),
+        transition=transition,
+        restarted_as=job.successor if cut_off else None,
+        restarted_in=job.state if cut_off else None,
+    )
 
 
 def _parts_failed(facts: Facts) -> int:
@@ -164,7 +179,7 @@ def _first_sight(one: Found, cluster: str, classify: Classify, now: datetime) ->
         discovered=True,
     )
     job, transition = moved(blank, one.seen, proof=one.seen.proof, now=now)
-    return Move(None, job, transition)
+    return Move(None, replace(job, parts=one.seen.parts), transition)
 
 
 def _numbered(move: Move, lives: dict[str, int]) -> Move:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from jobmond.model.observation import Facts
+from jobmond.model.observation import Facts, Part
 from jobmond.model.outcome import Diagnosis, Signal
 from jobmond.model.state import Bucket, Kind, PostMortem, State
 from jobmond.model.training import Training
@@ -30,6 +30,8 @@ class Choices:
     owner_uid: int | None = None
     session: Mapping[str, Any] | None = None
     log_path: str | None = None
+    nel_command: tuple[str, ...] = ()
+    nel_home: str | None = None
     labels_added: frozenset[str] = frozenset()
     labels_removed: frozenset[str] = frozenset()
     last_status: str | None = None  # a registry file's word at the time of adding
@@ -122,6 +124,7 @@ class Job:
     post_mortem: PostMortem = PostMortem.NONE
     post_mortem_tries: int = 0
     log: LogEvidence = field(default_factory=LogEvidence)
+    parts: tuple[Part, ...] = ()  # with their jobs in SLURM
     training: Training | None = None  # None where no log was followed
     diagnosis: Diagnosis | None = None
     agent_log: str | None = None

@@ -57,6 +57,8 @@ class Facts:
     held: bool = False
     suspended: bool = False  # SUSPENDED and STOPPED never stall
     tasks: TaskCounts | None = None
+    progress: str | None = None  # what it is doing, in a few words
+    scores: Mapping[str, float] | None = None  # of an evaluation, by benchmark, in per cent
     detailed: bool = False  # the expensive question (scontrol) has been answered for this state
 
 
@@ -71,12 +73,49 @@ class EndedLife:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A job in the SLURM of the same cluster that is this one, or a part of it.
+
+    `waits` says that it is queued to go on from the one before it. The rest is what SLURM last
+    said; `state` is None where it has not answered yet. `added_at` is when the link was found.
+    """
+
+    native_id: str
+    waits: bool = False
+    birth: str | None = None
+    state: State | None = None
+    native: str = ""
+    facts: Facts = field(default_factory=Facts)
+    added_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A job of a nel invocation, or a task of a launcher's experiment.
+
+    `native` is the source's own word for it, `state` what that proves (None: nothing). `links`
+    are its jobs in SLURM, oldest first; with `chained` each goes on from the one before it where
+    that ran into its time limit or lost its nodes. `folder` is where it works, at the far side.
+    """
+
+    name: str
+    native: str = ""
+    state: State | None = None
+    links: tuple[Link, ...] = ()
+    chained: bool = False
+    folder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """The source answered and knows the job.
 
     `birth` identifies the incarnation (SLURM: submit time in epoch seconds, local: boot id and
     start ticks). `proof` says in a few words which answer decided (`sacct`, `squeue`, `scontrol`,
     `/proc`). `previous` holds lives under the same id that ended since `Ask.birth`, oldest first.
+    `native_id` is what the job is called from now on, where that is another id than was asked for.
+    `parts` are those with jobs in SLURM of their own: what SLURM says of them goes before `state`.
+    `successor` is the SLURM id that is about to go on from one of them.
     """
 
     state: State
@@ -85,6 +124,9 @@ class Seen:
     facts: Facts
     proof: str
     previous: tuple[EndedLife, ...] = ()
+    native_id: str | None = None
+    parts: tuple[Part, ...] = ()
+    successor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +260,8 @@ class Ask:
     tracking began (the grace for a young job counts from the later of the two).
     `state` and `facts` are what was last known; `state` None means never seen.
     `running_since` … are in facts. `absent_since` is when the queue first no longer knew it.
+    `parts` are what is known of its parts, `command` and `home` how a person said that the
+    program which knows the job is called.
     """
 
     native_id: str
@@ -226,6 +270,9 @@ class Ask:
     submitted_at: datetime | None = None
     state: State | None = None
     facts: Facts = field(default_factory=Facts)
+    parts: tuple[Part, ...] = ()
+    command: tuple[str, ...] = ()
+    home: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

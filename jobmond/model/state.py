@@ -69,6 +69,10 @@ class Kind(StrEnum):
     LAUNCHER = "launcher"
 
 
+# A launcher's job is called after its output file until that names the experiment.
+FILE_REF = "file:"
+
+
 class ClusterStatus(StrEnum):
     """How a cluster answered at the last sweep."""
 

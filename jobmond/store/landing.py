@@ -81,7 +81,8 @@ def plan(
 ) -> Plan:
     """Decide for every change.
 
-    `standing` holds every stored incarnation with a native id of `changes`. `dropped` maps each
+    `standing` holds every stored incarnation with a native id of `changes`, and the rows of
+    `changes` themselves, whose source may have found another id for them. `dropped` maps each
     predecessor that still exists to the person who stopped tracking it, if one did.
     """
     shelf = _Shelf(standing, {change.job.id for change in changes})
@@ -94,7 +95,7 @@ def plan(
         row = shelf.by_id.get(change.job.id)
         if row is None:
             continue  # deleted meanwhile: nothing to write it to
-        owner = shelf.owner(row, change.job.birth)
+        owner = shelf.owner(row, change.job)
         if owner is None:
             landed.append(_update(change, row))
             continue
@@ -137,11 +138,13 @@ class _Shelf:
             (row.identity, row.birth): row for row in self.by_id.values() if row.birth is not None
         }
 
-    def owner(self, row: Standing, birth: str | None) -> Standing | None:
+    def owner(self, row: Standing, job: Job) -> Standing | None:
         """Another row that is the incarnation which `row` has just turned out to be."""
-        if birth is None or row.birth is not None:
+        renamed = job.native_id != row.native_id
+        if job.birth is None or (row.birth is not None and not renamed):
             return None
-        return self.by_birth.get((row.identity, birth))
+        owner = self.by_birth.get(((job.kind, job.native_id), job.birth))
+        return None if owner is row else owner
 
     def twin(self, job: Job) -> Standing | None:
         """The row that a new job is stored in already: added by a person during the sweep."""
@@ -179,10 +182,11 @@ def _linked(landed: Landed, folded: Mapping[int, int], dropped: Mapping[int, str
 
 
 def _update(change: JobChange, row: Standing) -> Landed:
+    renamed = change.job.native_id != row.native_id
     job = replace(
         change.job,
         id=row.id,
-        birth=row.birth or change.job.birth,
+        birth=(change.job.birth if renamed else None) or row.birth or change.job.birth,
         added_at=row.added_at,
         tracked=change.job.tracked and row.untracked_by is None,
         transitions=row.transitions + len(change.transitions),

@@ -12,7 +12,7 @@ from jobmond.errors import Refused
 from jobmond.model.commit import Added
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.observation import Facts
-from jobmond.model.state import Kind, PostMortem, State
+from jobmond.model.state import FILE_REF, Kind, PostMortem, State
 from jobmond.store import codec
 from jobmond.store.choosing import Place, ended, placed, same_life
 from jobmond.store.engine import IN_LIST, batched
@@ -100,7 +100,7 @@ def find(connection: Connection, word: str) -> tuple[Job, ...]:
         found = jobs_where(connection, condition)
         if found:
             return tuple(found) if exact else _owners(found)
-    named = jobs_where(connection, incarnations.c.name == word)
+    named = jobs_where(connection, incarnations.c.name == word) or _formerly(connection, word)
     alive = [job for job in named if job.tracked]
     newest: dict[tuple[str, str], Job] = {}
     for job in sorted(alive or named, key=lambda job: (job.life, job.id)):
@@ -153,6 +153,20 @@ def superseded(connection: Connection, job_ids: Sequence[int]) -> frozenset[int]
         query = select(table.id).where(table.id.in_(some), newer)
         found.update(connection.execute(query).scalars())
     return frozenset(found)
+
+
+def _formerly(connection: Connection, word: str) -> list[Job]:
+    """Launchers' jobs by the output file that they were called after before they had an id."""
+    cluster, _, name = word.rpartition(FILE_REF)
+    if not name or (cluster and not cluster.endswith("/")):
+        return []
+    launched = jobs_where(connection, incarnations.c.kind == Kind.LAUNCHER.value)
+    return [
+        job
+        for job in launched
+        if (job.choices.log_path or "").rpartition("/")[2] == name
+        and cluster in ("", f"{job.cluster}/")
+    ]
 
 
 def _readings(word: str) -> list[tuple[ColumnElement[bool], bool]]:

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, select, un
 
 from jobmond.errors import StoreError
 from jobmond.model.job import Choices, ClusterHealth, Job, LogEvidence
-from jobmond.model.observation import Facts
+from jobmond.model.observation import Facts, Part
 from jobmond.model.outcome import Diagnosis, Signal
 from jobmond.model.state import Bucket, Kind, PostMortem, Severity, State
 from jobmond.model.training import Training
@@ -57,6 +57,7 @@ def job_row(job: Job, run_id: int) -> dict[str, Any]:
         "state": job.state.value,
         "post_mortem": job.post_mortem.value,
         "log": codec.dump(job.log),
+        "parts": [codec.dump(part) for part in job.parts] or None,
         "training": codec.dump(job.training) if job.training else None,
         "diagnosis": codec.dump(job.diagnosis) if job.diagnosis else None,
         "predecessor_id": job.predecessor,
@@ -91,6 +92,7 @@ def _job_of(row: Row, found: Sequence[Signal]) -> Job:
         state=State(row["state"]),
         post_mortem=PostMortem(row["post_mortem"]),
         log=codec.load(LogEvidence, row["log"]),
+        parts=tuple(codec.load(Part, part) for part in row["parts"] or ()),
         training=None if training is None else codec.load(Training, training),
         diagnosis=None if diagnosis is None else codec.load(Diagnosis, diagnosis),
         signals=tuple(found),

@@ -71,6 +71,7 @@ incarnations = Table(
     Column("post_mortem_tries", Integer, nullable=False),
     Column("log", Json, nullable=False),
     Column("training", Json),
+    Column("parts", Json),
     Column("diagnosis", Json),
     Column("agent_log", Words),
     Column("successor", Words),

@@ -4,7 +4,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    and_,
+    bindparam,
+    delete,
+    func,
+    select,
+    update,
+)
 
 from jobmond.model.commit import ClusterSnapshot, SweepCommit
 from jobmond.model.job import Choices, Classified, Job
@@ -96,21 +106,28 @@ def commit(connection: Connection, swept: SweepCommit) -> None:
 
 
 def _standing(connection: Connection, swept: SweepCommit) -> dict[int, Standing]:
-    ids = sorted({change.job.native_id for change in swept.changes})
     table = incarnations.c
     found: dict[int, Standing] = {}
+    ids = sorted({change.job.native_id for change in swept.changes})
     for some in batched(ids, IN_LIST):
-        query = (
-            select(
-                *(table[name] for name in _STANDING_COLUMNS),
-                runs.c.name.label("run"),
-            )
-            .join(runs)
-            .where(table.cluster == swept.cluster, table.native_id.in_(some))
-        )
-        for row in connection.execute(query).mappings():
-            found[row["id"]] = _standing_of(row)
+        found |= _standing_where(connection, swept.cluster, table.native_id.in_(some))
+    renamed = sorted({change.job.id for change in swept.changes if change.job.id} - found.keys())
+    for few in batched(renamed, IN_LIST):
+        found |= _standing_where(connection, swept.cluster, table.id.in_(few))
     return found
+
+
+def _standing_where(
+    connection: Connection, cluster: str, condition: ColumnElement[bool]
+) -> dict[int, Standing]:
+    table = incarnations.c
+    columns = (table[name] for name in _STANDING_COLUMNS)
+    query = (
+        select(*columns, runs.c.name.label("run"))
+        .join(runs)
+        .where(table.cluster == cluster, condition)
+    )
+    return {row["id"]: _standing_of(row) for row in connection.execute(query).mappings()}
 
 
 _STANDING_ALIKE = (

@@ -1,17 +1,24 @@
-"""Asking one cluster: one poll a kind, then one script for all logs."""
+"""Asking one cluster: one poll a kind, then one script for all logs.
+
+Jobs that have jobs in SLURM of their own (nel, the launcher) are asked about first, so that SLURM
+is asked about those in the same question as about all others.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from jobmond.analysis.links import LINKED, joined, last_seen, link_asks, linked, merged
 from jobmond.analysis.settle import Found, Move
 from jobmond.model.job import Job
 from jobmond.model.observation import (
     Ask,
     LogAsk,
     LogTail,
+    Part,
     Poll,
     Reading,
+    Seen,
     Sighting,
     Unavailable,
     Unreachable,
@@ -19,6 +26,9 @@ from jobmond.model.observation import (
 from jobmond.model.state import TERMINAL, Kind, PostMortem, State
 from jobmond.ports import Clock
 from jobmond.sweep.cluster import Cluster
+
+# Of a sweep's time, what a launcher that has jobs in SLURM may take: SLURM must be asked as well.
+LINKED_SHARE = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +65,55 @@ async def ask(
     """
     deadline = clock.monotonic() + cluster.budget_s
     polls: list[tuple[Kind, Poll]] = []
-    for kind, backend in cluster.backends.items():
-        mine = [_ask(j) for j in jobs if j.kind is kind]
-        if not (mine or anyway or (backend.discovers and cluster.discover)):
+    links: dict[str, Ask] = {}
+    for kind in sorted(cluster.backends, key=lambda kind: kind not in LINKED):
+        backend = cluster.backends[kind]
+        mine = {j.native_id: _ask(j) for j in jobs if j.kind is kind}
+        asks = list({**links, **mine}.values() if kind is Kind.SLURM else mine.values())
+        near = kind in LINKED and bool(jobs)
+        if not (asks or anyway or near or (backend.discovers and cluster.discover)):
             continue
         left = max(1.0, deadline - clock.monotonic())
-        poll = await backend.poll(mine, since=since, now=clock.now(), timeout_s=left)
+        given = left * LINKED_SHARE if kind in LINKED else left
+        poll = await backend.poll(asks, since=since, now=clock.now(), timeout_s=given)
         polls.append((kind, poll))
-    return _joined(polls)
+        links |= _links(kind, jobs, poll, clock.now())
+    return joined_up(_joined(polls), jobs, clock.now())
+
+
+def _links(kind: Kind, jobs: Sequence[Job], poll: Poll, now: datetime) -> dict[str, Ask]:
+    """What SLURM is to be asked about the jobs of `kind`, by SLURM id."""
+    if kind not in LINKED:
+        return {}
+    parts = [part for _, seen in poll.found for part in seen.parts]
+    for job in jobs:
+        if job.kind is kind:
+            own = poll.sightings.get(job.native_id)
+            parts += merged(job.parts, own.parts if isinstance(own, Seen) else (), now)
+    return {ask.native_id: ask for ask in link_asks(parts, now)}
+
+
+def joined_up(answers: Answers, jobs: Sequence[Job], now: datetime) -> Answers:
+    """`answers` with SLURM's word about what is known to be SLURM's; its jobs are no finds."""
+    slurm = {i: s for (kind, i), s in answers.sightings.items() if kind is Kind.SLURM}
+    others = [(f.native_id, f.seen) for f in answers.found if f.kind is Kind.SLURM]
+    sightings = dict(answers.sightings)
+    parts: list[Part] = []
+    for job in (job for job in jobs if job.kind in LINKED):
+        own = sightings.get((job.kind, job.native_id))
+        if own is not None:
+            whole = joined(own, job.parts, slurm, before=last_seen(job), others=others, now=now)
+            sightings[job.kind, job.native_id] = whole
+            parts += whole.parts if isinstance(whole, Seen) else job.parts
+    found = [
+        replace(one, seen=whole)
+        for one in answers.found
+        if one.kind in LINKED
+        and isinstance(whole := joined(one.seen, (), slurm, others=others, now=now), Seen)
+    ]
+    belongs = linked([*parts, *(part for one in found for part in one.seen.parts)])
+    found += [f for f in answers.found if f.kind not in LINKED and f.native_id not in belongs]
+    return replace(answers, sightings=sightings, found=tuple(found))
 
 
 def _ask(job: Job) -> Ask:
@@ -77,6 +128,9 @@ def _ask(job: Job) -> Ask:
         submitted_at=job.facts.submitted_at,
         state=job.state if job.first_seen_at else None,
         facts=facts,
+        parts=job.parts,
+        command=job.choices.nel_command,
+        home=job.choices.nel_home,
     )
 
 

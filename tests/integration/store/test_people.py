@@ -340,3 +340,30 @@ def test_a_change_and_its_transitions_belong_to_one_job(store, make):
     first, second = store.jobs(recent_since=make.noon)
     assert store.transitions(first.id) == (make.step(State.RUNNING),)
     assert store.transitions(second.id) == (make.step(State.PENDING),)
+
+
+# a launcher's job, before and after its experiment is known
+
+
+def test_a_launchers_job_is_found_under_the_name_of_its_file_after_it_has_another(store, make):
+    choices = Choices(owner="alice", log_path="/home/alice/out/ptq.log")
+    added = add(store, make, "file:ptq.log", kind=Kind.LAUNCHER, choices=choices).job
+    renamed = replace(
+        added, native_id="cicd_7", birth="cicd_7", state=State.RUNNING, first_seen_at=make.at(1)
+    )
+    store.commit(make.sweep(JobChange(renamed)))
+    for word in ("leo/cicd_7", "cicd_7", "leo/file:ptq.log", "file:ptq.log"):
+        assert [(job.id, job.ref) for job in store.find(word)] == [(added.id, "leo/cicd_7")]
+    assert store.find("file:other.log") == ()
+    assert store.find("juwels/file:ptq.log") == ()
+
+
+def test_two_names_of_one_experiment_become_one_job(store, make):
+    choices = Choices(log_path="/home/alice/ptq.log")
+    by_file = add(store, make, "file:ptq.log", kind=Kind.LAUNCHER, choices=choices).job
+    by_id = add(store, make, "cicd_7", kind=Kind.LAUNCHER, birth="cicd_7").job
+    seen = replace(by_file, native_id="cicd_7", birth="cicd_7", state=State.RUNNING)
+    store.commit(make.sweep(JobChange(seen)))
+    (kept,) = [job for job in store.jobs(recent_since=make.noon) if job.tracked]
+    assert kept.id == by_id.id
+    assert kept.choices.log_path == "/home/alice/ptq.log"

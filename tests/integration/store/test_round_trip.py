@@ -8,7 +8,7 @@ import pytest
 from jobmond.errors import StoreError
 from jobmond.model.commit import JobChange
 from jobmond.model.job import Choices, Job, LogEvidence
-from jobmond.model.observation import Facts, TaskCounts
+from jobmond.model.observation import Facts, Link, Part, TaskCounts
 from jobmond.model.outcome import Diagnosis, Signal, Transition
 from jobmond.model.state import Bucket, Kind, PostMortem, Severity, State
 from jobmond.model.training import Bookmark, Place, Training
@@ -41,8 +41,11 @@ FACTS = Facts(
     held=True,
     suspended=True,
     tasks=TaskCounts(5, {State.RUNNING: 3, State.FAILED: 2}, ("4711_3", "4711_4"), ("4711_1",)),
+    progress="calibrating 14/32",
+    scores={"MMLU-Pro": 42.26},
     detailed=True,
 )
+LINK = Link("4711", True, "1764434000", State.TIMEOUT, "TIMEOUT", Facts(user="alice"), T)
 CHOICES = Choices(
     name="mine",
     description="the one with 漢字 and 🙂",
@@ -54,6 +57,8 @@ CHOICES = Choices(
     owner_uid=4294967294,
     session={"agent": {"id": 7, "tags": ["a", None, 1.5]}},
     log_path="/elsewhere.log",
+    nel_command=("/opt/nel/bin/nel", "--verbose"),
+    nel_home="/home/bob",
     labels_added=frozenset({"no-kill", "agentic"}),
     labels_removed=frozenset({"smoke"}),
     last_status="RUNNING",
@@ -120,6 +125,7 @@ WHOLE = Job(
     post_mortem=PostMortem.PENDING,
     post_mortem_tries=2,
     log=LogEvidence("read", "/x.out", 12, 2**40, T, LATER, "no", "last line"),
+    parts=(Part("65f6.0", "failed", State.FAILED, (LINK,), True, "/runs/0"), Part("65f6.1")),
     training=TRAINING,
     diagnosis=Diagnosis("cuda-oom", "ran out", 12, 10, 2**40, ("a", "b"), "f00", 3),
     agent_log="/agent_logs/2026-11-29/leo-4711.md",
@@ -139,6 +145,8 @@ def test_the_example_says_something_about_every_field():
             FACTS.tasks,
             CHOICES,
             WHOLE.log,
+            WHOLE.parts[0],
+            LINK,
             TRAINING,
             WHOLE.diagnosis,
             SIGNALS[0],

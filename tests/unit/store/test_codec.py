@@ -88,6 +88,7 @@ def test_the_form_is_plain_and_leaves_nothing_out_but_none():
     }
     assert codec.dump(Choices(bucket=Bucket.RL, labels_added=frozenset({"b", "a"}))) == {
         "bucket": "rl",
+        "nel_command": [],
         "labels_added": ["a", "b"],
         "labels_removed": [],
     }

@@ -200,3 +200,23 @@ def test_a_job_asked_for_again_is_tracked_though_it_was_dropped_before():
     rows = [row(5, tracked=False, untracked_by="alice", state=State.LOST), row(9, birth=None)]
     decided = landed(job(9), rows=rows)
     assert [(one.job.id, one.job.tracked) for one in decided.landed] == [(5, True)]
+
+
+def launched(number=1, **changes):
+    return job(number, kind=Kind.LAUNCHER, native_id="cicd_7", birth="cicd_7", **changes)
+
+
+def test_a_job_whose_source_found_its_real_id_is_renamed():
+    before = row(kind=Kind.LAUNCHER, native_id="file:a.log", birth="file:a.log")
+    (landed,) = plan([JobChange(launched())], [before], {}).landed
+    assert (landed.job.id, landed.job.native_id, landed.job.birth) == (1, "cicd_7", "cicd_7")
+    assert landed.job.tracked
+
+
+def test_one_that_is_stored_under_that_id_already_takes_it_over():
+    before = row(kind=Kind.LAUNCHER, native_id="file:a.log", birth=None)
+    known = row(2, kind=Kind.LAUNCHER, native_id="cicd_7", birth="cicd_7")
+    decided = plan([JobChange(launched())], [before, known], {})
+    assert decided.folded == {1: 2}
+    (landed,) = decided.landed
+    assert landed.job.id == 2
