@@ -39,7 +39,9 @@ def valid(cluster: str, kind: str, native_id: str) -> str | None:
     return None if good else f"{cluster}: a SLURM id looks like 4711 or 4711_3"
 
 
-def classify(choices: Choices, facts: Facts, native_id: str) -> Classified:
+def classify(
+    choices: Choices, facts: Facts, native_id: str, read_as: Bucket | None = None, /
+) -> Classified:
     return Classified(
         bucket=choices.bucket or Bucket.OTHER,
         type=choices.type or "other",

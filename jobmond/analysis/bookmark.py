@@ -1,5 +1,7 @@
 """A reading put down as JSON values and taken up again: nothing that was read is read twice."""
 
+import json
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
@@ -14,6 +16,25 @@ from jobmond.model.state import Bucket
 from jobmond.ports import MetricParser
 
 VERSION = 1
+_FAST = 1  # deflate's level: a sweep packs one of these for each log that grew
+
+
+def packed(reader: LogReader) -> bytes:
+    """`put_down` as deflated JSON, for a store."""
+    return zlib.compress(json.dumps(put_down(reader), separators=(",", ":")).encode(), _FAST)
+
+
+def unpacked(
+    kept: bytes,
+    parsers: Iterable[MetricParser],
+    *,
+    judge: Callable[[LogState], None] | None = None,
+) -> LogReader | None:
+    """The reading that `packed` made, or None as `taken_up` says; also where it is damaged."""
+    try:
+        return taken_up(json.loads(zlib.decompress(kept)), parsers, judge=judge)
+    except (zlib.error, ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def put_down(reader: LogReader) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Where a job belongs: bucket, type, run name and labels.
 
 Order of authority: what a person chose, then the first matching `[[classify]]` rule, then known
-name prefixes.
+name prefixes, then what its log is about.
 """
 
 import re
@@ -23,12 +23,22 @@ _COPY = re.compile(r"(?:_r\d{1,4}|[-_]restart\d{0,4}|_\d{1,2})$")
 
 
 def classified(
-    choices: Choices, facts: Facts, native_id: str, rules: Sequence[ClassifyRule]
+    choices: Choices,
+    facts: Facts,
+    native_id: str,
+    rules: Sequence[ClassifyRule],
+    read_as: Bucket | None = None,
 ) -> Classified:
-    """The place of a job in the reports."""
+    """The place of a job in the reports. `read_as` is the bucket that its log shows."""
     name = choices.name or facts.name or native_id
     rule, match = _first_match(rules, name, facts)
-    bucket = choices.bucket or (rule and rule.bucket) or _bucket_by_prefix(name)
+    bucket = (
+        choices.bucket
+        or (rule and rule.bucket)
+        or _bucket_by_prefix(name)
+        or read_as
+        or Bucket.OTHER
+    )
     labels = (frozenset(rule.labels if rule else ()) | choices.labels_added) - (
         choices.labels_removed
     )
@@ -49,8 +59,8 @@ def _type(bucket: Bucket) -> str:
     return "job" if bucket is Bucket.OTHER else bucket.value
 
 
-def _bucket_by_prefix(name: str) -> Bucket:
-    return next((b for prefix, b in PREFIXES if name.startswith(prefix)), Bucket.OTHER)
+def _bucket_by_prefix(name: str) -> Bucket | None:
+    return next((b for prefix, b in PREFIXES if name.startswith(prefix)), None)
 
 
 def _run_by_rule(rule: ClassifyRule | None, match: re.Match[str] | None) -> str | None:

@@ -32,6 +32,11 @@ class Replay:
     firings: list[Firing] = field(default_factory=list)
     _before: int | None = None
 
+    @property
+    def judged(self) -> bool:
+        """Whether any record was."""
+        return self._before is not None
+
     def judge(self, state: LogState) -> None:
         """Every record that was not judged yet."""
         series = state.track.for_rules(state.life, state.coarse)

@@ -1,8 +1,9 @@
 """From what a cluster answered to what became of each job. No logs are needed for that."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from jobmond.analysis.chains import Candidate, Successors, waits_for
 from jobmond.analysis.resolve import moved, next_life, resolve
@@ -11,7 +12,13 @@ from jobmond.model.observation import Facts, Seen, Sighting
 from jobmond.model.outcome import Transition
 from jobmond.model.state import TERMINAL, Bucket, Kind, State
 
-Classify = Callable[[Choices, Facts, str], Classified]
+
+class Classify(Protocol):
+    """Where a job belongs; `read_as` is the bucket that its log shows."""
+
+    def __call__(
+        self, choices: Choices, facts: Facts, native_id: str, read_as: Bucket | None = None, /
+    ) -> Classified: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +123,7 @@ def _applied(
         ended_here = position + 1 < len(result.lives)
         yield Move(
             before=job if position == 0 else None,
-            job=_placed(life, classify),
+            job=classed(life, classify),
             transition=transition,
             restarted_as=newest.ref if ended_here and position == 0 else None,
             restarted_in=newest.state if ended_here and position == 0 else None,
@@ -142,11 +149,16 @@ def _parts_failed(facts: Facts) -> int:
     return len(facts.tasks.failed) if facts.tasks else 0
 
 
-def _placed(job: Job, classify: Classify) -> Job:
+def classed(job: Job, classify: Classify) -> Job:
     """Bucket, type and labels as the rules say now; a successor keeps the run it joined."""
-    place = classify(job.choices, job.facts, job.native_id)
+    place = classify(job.choices, job.facts, job.native_id, reads_as(job))
     run = job.run if job.predecessor is not None else place.run
     return replace(job, bucket=place.bucket, type=place.type, labels=place.labels, run=run)
+
+
+def reads_as(job: Job) -> Bucket | None:
+    """The bucket that a job's log shows, where its trainer was recognised."""
+    return job.training.bucket if job.training is not None and job.training.dialect else None
 
 
 def _adopted(
@@ -263,7 +275,9 @@ def _with_parts(moves: Sequence[Move], now: datetime) -> Iterable[Move]:
 def _part(array: Job, native_id: str, now: datetime) -> Job:
     """A running task that the next sweep asks about."""
     choices = replace(array.choices, name=None, log_path=None, last_status=None)
-    blank = replace(next_life(array, "", now), birth=None, predecessor=None, life=array.life)
+    blank = replace(
+        next_life(array, "", now), birth=None, predecessor=None, life=array.life, training=None
+    )
     return replace(
         blank, native_id=native_id, choices=choices, state=State.UNKNOWN, native="", discovered=True
     )
@@ -278,7 +292,11 @@ def _candidate(move: Move) -> Candidate:
 
 def _joined(move: Move, before: Job, lives: dict[str, int]) -> Move:
     """A successor that is tracked already becomes the next life of the run it continues."""
-    job = replace(move.job, predecessor=before.id or None)
+    job = replace(
+        move.job,
+        predecessor=before.id or None,
+        training=move.job.training or before.training,
+    )
     if job.run != before.run:
         lives[before.run] = lives.get(before.run, before.life) + 1
         job = replace(job, run=before.run, life=lives[before.run], bucket=before.bucket)

@@ -12,6 +12,8 @@ import structlog
 
 from jobmond import __version__, registry
 from jobmond.analysis.classify import classified
+from jobmond.analysis.followed import Tools
+from jobmond.analysis.judge import STEPPED
 from jobmond.analysis.settle import Classify, Found
 from jobmond.app.clusters import Builder
 from jobmond.app.ops_files import OpsFiles
@@ -19,7 +21,7 @@ from jobmond.desk.forgotten import as_left, forgotten
 from jobmond.errors import StoreError
 from jobmond.model.job import Choices, Classified
 from jobmond.model.observation import Facts
-from jobmond.model.state import Kind
+from jobmond.model.state import Bucket, Kind
 from jobmond.ports import Clock, Rule, Sink
 from jobmond.reports.document import status_document, with_unused
 from jobmond.settings import Settings
@@ -315,12 +317,15 @@ async def build(
     """The parts that `settings` describe; those of `kept` that are reached the same way stay so."""
     rules = settings.classify_rules
 
-    def classify(choices: Choices, facts: Facts, native_id: str) -> Classified:
-        return classified(choices, facts, native_id, rules)
+    def classify(
+        choices: Choices, facts: Facts, native_id: str, read_as: Bucket | None = None, /
+    ) -> Classified:
+        return classified(choices, facts, native_id, rules, read_as)
 
     made = outlets_of(settings, clock)
+    rules_over = _rules(settings.rules)
     terms = Terms(
-        rules=_rules(settings.rules),
+        rules=tuple(rule for rule in rules_over if rule.id not in STEPPED),
         sinks=tuple(settings.sinks),
         agent_logs=str(settings.agent_logs),
         post_mortem_sweeps=settings.post_mortem_sweeps,
@@ -333,6 +338,10 @@ async def build(
         terms,
         unknown_for=settings.lost_after,
         correct_for=settings.correction_window,
+        tools=Tools(
+            tuple(registry.parsers[name]() for name in registry.parsers),
+            tuple(rule for rule in rules_over if rule.id in STEPPED),
+        ),
     )
     watched = await _asking_slurm(store, writer, clock)
     tables = await asyncio.to_thread(ops.all, settings.clusters)

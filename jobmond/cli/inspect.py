@@ -12,7 +12,7 @@ import click
 
 from jobmond.analysis.choosing import choose
 from jobmond.analysis.diagnoser import Diagnoser
-from jobmond.analysis.judge import LATCHED
+from jobmond.analysis.judge import LATCHED, STEPPED
 from jobmond.analysis.launcher import Launched, events, launched
 from jobmond.analysis.logscan import Scan, tail_evidence
 from jobmond.analysis.logstate import LogState
@@ -28,8 +28,6 @@ from jobmond.registry import parsers, rules
 from jobmond.reports.choose import nearest
 from jobmond.reports.folder import folder_document, folder_text
 from jobmond.reports.inspection import Inspection, document, text
-
-STEP_RULES = ("rl-collapse", "rl-watch", "nan-loss", "grad-explosion", "dead-run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ def _dialect(name: str | None) -> str | None:
 
 
 def _inspected(paths: Sequence[str], wish: _Wish) -> Inspection:
-    replay = Replay([rules[name]() for name in STEP_RULES], wish.labels, wish.bucket)
+    replay = Replay([rules[name]() for name in STEPPED], wish.labels, wish.bucket)
     names = [wish.dialect] if wish.dialect else list(parsers)
     reader = LogReader(
         [parsers[name]() for name in names], judge=replay.judge, keep_all=wish.all_series

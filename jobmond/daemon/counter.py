@@ -19,6 +19,7 @@ from jobmond.desk.sweeps import RequestSweep
 from jobmond.errors import Refused
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.observation import Facts
+from jobmond.model.state import Bucket
 from jobmond.settings import Settings
 from jobmond.settings.clusters import SlurmCluster
 from jobmond.sweep.logs import log_text
@@ -93,8 +94,10 @@ class Counter:
             for name, cluster in self._app.clusters.items()
         ]
 
-    def classify(self, choices: Choices, facts: Facts, native_id: str) -> Classified:
-        return self._app.parts.classify(choices, facts, native_id)
+    def classify(
+        self, choices: Choices, facts: Facts, native_id: str, read_as: Bucket | None = None, /
+    ) -> Classified:
+        return self._app.parts.classify(choices, facts, native_id, read_as)
 
     def validate_id(self, cluster: str, kind: str, native_id: str) -> str | None:
         backends = self._app.clusters[cluster].backends

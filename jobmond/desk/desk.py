@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from jobmond.analysis.mask import mask
+from jobmond.analysis.settle import Classify
 from jobmond.desk import look, track
 from jobmond.desk.aim import ClusterInfo, ValidateId, aim, cluster_named
 from jobmond.desk.answers import Whole, event_row, followup_row, found_row, in_full, with_unasked
@@ -28,7 +29,7 @@ from jobmond.desk.requests import (
 )
 from jobmond.desk.shelf import Call, Found, Handover, Shelf
 from jobmond.desk.sweeps import RequestSweep, SweepAsks
-from jobmond.desk.track import Asker, Classify, Subject
+from jobmond.desk.track import Asker, Subject
 from jobmond.desk.waiting import Bell, LogQueue
 from jobmond.errors import JobmondError, Refused
 from jobmond.model.commit import Added
@@ -53,8 +54,7 @@ class Desk:
     in this run of the daemon. `wake` tells the schedule that there may be something to watch.
     `changed` is called after something that `status` shows was changed by a person.
     `sinks` are the names of those configured. `recent` is how long a job that ended stays in
-    `status`. Every method wants the peer, and
-    raises `NotYours` where that user may not.
+    `status`. Every method wants the peer, and raises `NotYours` where that user may not.
     """
 
     call: Call

@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from jobmond.analysis.activejobs import Entry
+from jobmond.analysis.settle import Classify
 from jobmond.analysis.submitted import another, before, fits
 from jobmond.desk.aim import Target
 from jobmond.desk.listed import Listed
 from jobmond.desk.peer import Rights
 from jobmond.desk.shelf import Shelf
-from jobmond.desk.track import Classify
 from jobmond.errors import Refused
 from jobmond.model.job import Choices, Job
 from jobmond.model.observation import Facts

@@ -1,11 +1,11 @@
 """Changes to what is tracked. Every function here is one visit to the store's thread, so nothing
 can come between reading a job and changing it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from jobmond.analysis.settle import Classify, reads_as
 from jobmond.desk.find import the_job
 from jobmond.desk.peer import Peer, Rights
 from jobmond.desk.refusals import UnknownJob
@@ -13,11 +13,9 @@ from jobmond.desk.requests import Wish
 from jobmond.desk.shelf import Shelf
 from jobmond.errors import Refused
 from jobmond.model.commit import Added
-from jobmond.model.job import Choices, Classified, Job
+from jobmond.model.job import Choices, Job
 from jobmond.model.observation import Facts
 from jobmond.model.state import TERMINAL, Kind
-
-Classify = Callable[[Choices, Facts, str], Classified]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +183,9 @@ def _give(store: Shelf, known: Job, wish: Wish, classify: Classify, asker: Asker
     if choices == known.choices:
         return known
     asker.rights.check_change(asker.peer, known)
-    store.choose(known.id, choices, classify(choices, known.facts, known.native_id))
+    store.choose(
+        known.id, choices, classify(choices, known.facts, known.native_id, reads_as(known))
+    )
     _audit(store, asker, "add", known.ref, {**wish.words(), "created": False})
     return store.job(known.id) or known
 
@@ -200,7 +200,7 @@ def _would_change(known: Job, subject: Subject, wish: Wish) -> bool:
 
 def _choose(store: Shelf, job: Job, wish: Wish, classify: Classify) -> None:
     choices = chosen(job.choices, wish)
-    store.choose(job.id, choices, classify(choices, job.facts, job.native_id))
+    store.choose(job.id, choices, classify(choices, job.facts, job.native_id, reads_as(job)))
 
 
 def _check_followup(store: Shelf, ref: str, asker: Asker) -> None:

@@ -28,7 +28,8 @@ class SweepCommit:
     """Everything one sweep of one cluster concluded.
 
     `news` goes to the event stream; `deliveries` (one per sink and news, and one per file that
-    must stand) to the outbox, in order. `calls` and `logins` are added to the cluster's counts.
+    must stand) to the outbox, in order. `calls`, `logins` and `moved_bytes` (what
+    logs cost on the way) are added to the cluster's counts.
     """
 
     cluster: str
@@ -42,6 +43,7 @@ class SweepCommit:
     closed: tuple[Followup, ...] = ()
     calls: Mapping[str, int] = field(default_factory=dict)
     logins: int = 0
+    moved_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,5 +159,6 @@ class ClusterHealth:
     notes: str | None = None
     logins_per_h: int = 0
     calls_per_h: int = 0
+    log_bytes_per_h: int = 0  # what reading logs moved
     failures: int = 0  # sweeps in a row that failed; the back-off grows with it
     retry_at: datetime | None = None

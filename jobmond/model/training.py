@@ -15,7 +15,10 @@ class Training:
     `dialect` is None where no trainer's log was recognised (the numbers are then empty). `phase`
     is one of `bring-up training finishing done failed`. `metrics` holds the last values under the
     trainer's names and the canonical ones. `log_life` counts the starts that the run's logs show.
-    `checkpoints` are the last steps that the text proves saved, ascending. `stepped_at` is when
+    `checkpoints` are the last steps that the text proves saved, ascending. `values` are the last
+    ones of what leads (the reward, or the loss), the newest last, `grad_norms` likewise;
+    `first_step` is the first one logged in this life, `before_step` the step at the look before
+    (None in a new life). `stepped_at` is when
     a sweep first saw `step`, `began_at` when one first saw this life of the log; `behind_bytes`
     of the log were not read yet.
     """
@@ -32,6 +35,10 @@ class Training:
     resumed_from: int | None = None
     records: int = 0
     checkpoints: tuple[int, ...] = ()
+    values: tuple[float, ...] = ()
+    grad_norms: tuple[float, ...] = ()
+    first_step: int | None = None
+    before_step: int | None = None
     stepped_at: datetime | None = None
     began_at: datetime | None = None
     behind_bytes: int = 0
@@ -53,7 +60,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """A reading that was put down (`analysis.bookmark.put_down`): plain JSON values."""
+    """A reading that was put down, as `analysis.bookmark.packed` makes it."""
 
     at: Place
-    reading: Mapping[str, Any]
+    reading: bytes

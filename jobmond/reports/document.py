@@ -11,6 +11,7 @@ from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.observation import TaskCounts
 from jobmond.model.outcome import SinkStanding
 from jobmond.model.state import TERMINAL, Bucket, State
+from jobmond.model.training import Training
 from jobmond.reports.note import continued, note, open_signals, since_started_s
 from jobmond.reports.times import instant
 
@@ -77,14 +78,11 @@ def job_object(job: Job, now: datetime, *, older: bool = False) -> dict[str, Any
         "elapsed_s": since_started_s(job, now),
         "time_limit_s": facts.time_limit_s,
         "start_estimate_at": instant(facts.start_estimate_at),
-        "eta_s": None,
+        "eta_s": _eta_s(job),
         "nodes": facts.nodes,
         "phase": _phase(job),
         "life": job.life,
-        "step": None,
-        "max_step": None,
-        "metrics": {},
-        "trend": None,
+        **_training(job),
         "note": job.note or note(job),
         "successor": job.successor,
         "tasks": _tasks(facts.tasks),
@@ -114,6 +112,7 @@ def cluster_object(health: ClusterHealth) -> dict[str, Any]:
         "notes": health.notes,
         "logins_per_h": health.logins_per_h,
         "calls_per_h": health.calls_per_h,
+        "log_bytes_per_h": health.log_bytes_per_h,
     }
 
 
@@ -201,9 +200,39 @@ def _phase(job: Job) -> str:
         return "done"
     if job.state in _PROVED_FAILURE and not continued(job.state, job.successor, job.ref):
         return "failed"
-    if job.state is State.PENDING or job.facts.started_at is None:
-        return "bring-up" if job.state is State.RUNNING else "queued"
-    return "bring-up"
+    if job.state is State.PENDING or (job.facts.started_at is None and not _ran(job)):
+        return "queued"
+    return job.training.phase if job.training is not None else "bring-up"
+
+
+def _ran(job: Job) -> bool:
+    return job.state is State.RUNNING or job.training is not None
+
+
+def _training(job: Job) -> dict[str, Any]:
+    """What the log says of the training."""
+    known = job.training or Training()
+    shown = {
+        "step": known.step,
+        "max_step": known.max_step,
+        "metrics": plain(known.metrics),
+        "trend": known.trend,
+    }
+    if job.training is None:
+        return shown
+    return {
+        **shown,
+        "dialect": known.dialect,
+        "rate_s_per_step": known.rate_s_per_step,
+        "resumed_from": known.resumed_from,
+        "checkpoints": list(known.checkpoints),
+        "behind_bytes": known.behind_bytes,
+    }
+
+
+def _eta_s(job: Job) -> float | None:
+    """Seconds until the last step; a job that is over has none."""
+    return None if _over(job) or job.training is None else job.training.eta_s
 
 
 def _over(job: Job) -> bool:

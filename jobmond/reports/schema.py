@@ -109,7 +109,7 @@ _CLUSTER = _object(
         "logins_per_h": _COUNT,
         "calls_per_h": _COUNT,
     },
-    {"remedy": _TEXT_OR_NULL},
+    {"remedy": _TEXT_OR_NULL, "log_bytes_per_h": _COUNT},
 )
 
 _SINK = _object(
@@ -177,6 +177,11 @@ JOB = _object(
         "session": {"type": "object"},
         "model": _TEXT_OR_NULL,
         "benchmark": _TEXT_OR_NULL,
+        "dialect": _TEXT_OR_NULL,
+        "rate_s_per_step": _NUMBER_OR_NULL,
+        "resumed_from": _INTEGER_OR_NULL,
+        "checkpoints": _list({"type": "integer"}),
+        "behind_bytes": _COUNT,
         "top_exception": _TEXT_OR_NULL,
         "scores": _list(_object({"name": _TEXT, "value": _NUMBER})),
         "infra": _map({"type": ["boolean", "null"]}),

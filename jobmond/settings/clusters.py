@@ -66,6 +66,8 @@ class Cluster(Table):
     """How long one sweep of this cluster may take; what was not read comes first next time."""
     log_tail_bytes: Bytes = 65536
     """How much of the end of a log one look fetches."""
+    log_read_bytes: Bytes = 268435456
+    """How much of one log a sweep looks through for new lines; it catches up over sweeps."""
     max_answer_bytes: Bytes = 67108864
     """An answer that is longer than this is an error, never cut short."""
 

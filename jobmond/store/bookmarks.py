@@ -1,18 +1,12 @@
 """Where the readings of logs stand."""
 
-import json
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, delete, select
 
-from jobmond.errors import StoreError
 from jobmond.model.training import Bookmark, Place
 from jobmond.store.engine import IN_LIST, batched, write
 from jobmond.store.schema import bookmarks
-
-_FAST = 1  # deflate's level: a sweep writes one of these for each log that grew
 
 
 def places(connection: Connection, ids: Sequence[int]) -> dict[int, Place]:
@@ -28,22 +22,14 @@ def places(connection: Connection, ids: Sequence[int]) -> dict[int, Place]:
     return found
 
 
-def readings(connection: Connection, ids: Sequence[int]) -> dict[int, Mapping[str, Any]]:
-    """What was put down, by incarnation.
-
-    Raises:
-        StoreError: a row was not written by this program.
-    """
-    found: dict[int, Mapping[str, Any]] = {}
+def readings(connection: Connection, ids: Sequence[int]) -> dict[int, bytes]:
+    """What was put down, packed, by incarnation."""
+    found: dict[int, bytes] = {}
     for some in batched(ids, IN_LIST):
         query = select(bookmarks.c.incarnation_id, bookmarks.c.reading).where(
             bookmarks.c.incarnation_id.in_(some)
         )
-        for number, packed in connection.execute(query):
-            try:
-                found[number] = json.loads(zlib.decompress(packed))
-            except (zlib.error, ValueError) as error:
-                raise StoreError(f"bookmark {number} cannot be read: {error}") from error
+        found.update((number, kept) for number, kept in connection.execute(query))
     return found
 
 
@@ -55,7 +41,7 @@ def put(connection: Connection, marks: Iterable[tuple[int, Bookmark]]) -> None:
             "path": mark.at.path,
             "place": mark.at.place,
             "needles": [needle.decode("latin-1") for needle in mark.at.needles],
-            "reading": zlib.compress(json.dumps(mark.reading).encode(), _FAST),
+            "reading": mark.reading,
         }
         for number, mark in marks
     ]

@@ -1,7 +1,7 @@
 """What is shown: jobs and what they went through, clusters, follow-ups, the audit trail."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -92,16 +92,17 @@ def healths(connection: Connection, now: datetime) -> tuple[ClusterHealth, ...]:
             cluster_calls.c.cluster,
             func.sum(cluster_calls.c.logins),
             func.sum(cluster_calls.c.total),
+            func.sum(cluster_calls.c.moved_bytes),
         )
         .where(hour)
         .group_by(cluster_calls.c.cluster)
     )
-    counted = {name: (int(logins), int(total)) for name, logins, total in connection.execute(sums)}
+    counted = {name: tuple(map(int, sums)) for name, *sums in connection.execute(sums)}
     rows = connection.execute(select(clusters).order_by(clusters.c.name)).mappings()
     return tuple(
-        health_of(row, logins_per_h=logins, calls_per_h=total)
+        replace(health_of(row), logins_per_h=logins, calls_per_h=total, log_bytes_per_h=moved)
         for row in rows
-        for logins, total in [counted.get(row["name"], (0, 0))]
+        for logins, total, moved in [counted.get(row["name"], (0, 0, 0))]
     )
 
 

@@ -166,6 +166,6 @@ def health_row(health: ClusterHealth) -> dict[str, Any]:
     return {name: getattr(health, name) for name in _HEALTH}
 
 
-def health_of(row: Row, *, logins_per_h: int = 0, calls_per_h: int = 0) -> ClusterHealth:
-    held = {name: row[name] for name in _HEALTH}
-    return ClusterHealth(**held, logins_per_h=logins_per_h, calls_per_h=calls_per_h)
+def health_of(row: Row) -> ClusterHealth:
+    """Its counts per hour are 0."""
+    return ClusterHealth(**{name: row[name] for name in _HEALTH})

@@ -221,6 +221,7 @@ cluster_calls = Table(
     Column("logins", Integer, nullable=False),
     Column("calls", Json, nullable=False),
     Column("total", Integer, nullable=False),
+    Column("moved_bytes", BigInteger, nullable=False, server_default="0"),
 )
 
 audit = Table(

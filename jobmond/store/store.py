@@ -94,8 +94,8 @@ class Store:
         """Where the readings of these incarnations' logs stand."""
         return self._read(bookmarks.places, ids)
 
-    def readings(self, ids: Sequence[int]) -> Mapping[int, Mapping[str, Any]]:
-        """What was put down of these incarnations' logs."""
+    def readings(self, ids: Sequence[int]) -> Mapping[int, bytes]:
+        """What was put down of these incarnations' logs, packed."""
         return self._read(bookmarks.readings, ids)
 
     def set_sweep_times(self, last_at: datetime | None, next_at: datetime | None) -> None:

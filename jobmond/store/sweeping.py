@@ -363,12 +363,13 @@ def _cluster(connection: Connection, swept: SweepCommit) -> None:
     row = health_row(swept.health) | {"swept_at": swept.at}
     connection.execute(upsert(connection, clusters, key="name"), row)
     total = sum(swept.calls.values())
-    if total or swept.logins:
+    if total or swept.logins or swept.moved_bytes:
         held = {
             "cluster": swept.cluster,
             "at": swept.at,
             "logins": swept.logins,
             "calls": dict(swept.calls),
             "total": total,
+            "moved_bytes": swept.moved_bytes,
         }
         connection.execute(cluster_calls.insert(), held)

@@ -32,7 +32,8 @@ class Cluster:
     """A configured cluster with everything needed to ask it.
 
     `backends` maps kinds to the source that answers for them; `logs` reads all their logs in one
-    script. `budget_s` bounds one sweep, `tail_bytes` what an ended job's log may cost. `discover`
+    script. `budget_s` bounds one sweep, `tail_bytes` what the end of an ended job's log may cost,
+    `log_read_bytes` how much of one log a sweep looks through for what is new. `discover`
     tracks what nobody registered, `no_kill` says that nothing there is ever cancelled. `ckpt_dirs`
     and `log_dirs` are further folders at the far side. All as the configuration and the ops file
     had it when the sweep began. `link` is how it is reached: clusters with equal ones can share
@@ -53,6 +54,7 @@ class Cluster:
     log_dirs: tuple[str, ...] = ()
     budget_s: float = 120.0
     tail_bytes: int = 65536
+    log_read_bytes: int = 2**28
     backoff: timedelta = timedelta(minutes=1)
     backoff_max: timedelta = timedelta(hours=1)
     logins_seen: dict[int, int] = field(default_factory=dict)

@@ -7,13 +7,14 @@ from typing import Any
 
 from jobmond.analysis import notices
 from jobmond.analysis.benign import NOTHING, Benign
-from jobmond.analysis.judge import Judged, judged
+from jobmond.analysis.followed import Followed, with_trend
+from jobmond.analysis.judge import Judged, carried, judged, judged_steps
 from jobmond.analysis.settle import Move
 from jobmond.model.commit import JobChange
 from jobmond.model.job import Job
 from jobmond.model.observation import LogTail, NotApplicable, Reading
 from jobmond.model.outcome import Delivery, News
-from jobmond.model.state import TERMINAL, Severity
+from jobmond.model.state import TERMINAL, Severity, State
 from jobmond.ports import Case, Rule
 from jobmond.sweep.observe import log_readers
 from jobmond.sweep.postmortem import Autopsy, autopsy, evidence
@@ -46,6 +47,7 @@ class Terms:
 def concluded(
     moves: Sequence[Move],
     readings: Mapping[str, Reading[LogTail]],
+    read: Mapping[str, Followed] | None = None,
     *,
     terms: Terms,
     answered: bool,
@@ -73,13 +75,18 @@ def concluded(
             benign=benign,
         )
         job = replace(examined.job, log=evidence(move.job.log, reading, now=now))
+        log = read.get(job.native_id) if read and readers.get(job.native_id) is move else None
         verdict = judged(Case(move.before, job, now), terms.rules)
+        verdict += judged_steps(job, log.steps, now=now) if log else carried(job)
         job = replace(job, signals=verdict.signals, note=move.error if answered else None)
+        if log is not None or (job.state is State.RUNNING and not job.stale):
+            job = with_trend(job, now=now)
         if examined.entry is not None:
             entries.append(_entry_delivery(job, examined, now))
         news.extend(_news(replace(move, job=job), examined, verdict, now))
-        if job != move.before:
-            changes.append(JobChange(job, (move.transition,) if move.transition else ()))
+        if job != move.before or log is not None:
+            steps = (move.transition,) if move.transition else ()
+            changes.append(JobChange(job, steps, log.bookmark if log else None))
     return Conclusion(
         tuple(changes),
         tuple(news),
@@ -147,6 +154,8 @@ def _news(move: Move, examined: Autopsy, verdict: Judged, now: datetime) -> Iter
         yield notices.cause_news(job, at=now)
     for signal in verdict.opened:
         yield notices.signal_news(job, signal, "signal", at=now)
+    for signal in verdict.recovered:
+        yield notices.signal_news(job, signal, "recovered", at=now)
     if job.state not in TERMINAL:
         for signal in verdict.cleared:
             yield notices.signal_news(job, signal, "cleared", at=now)

@@ -4,7 +4,7 @@ Jobs that have jobs in SLURM of their own (nel, the launcher) are asked about fi
 is asked about those in the same question as about all others.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,6 +13,7 @@ from jobmond.analysis.settle import Found, Move
 from jobmond.model.job import Job
 from jobmond.model.observation import (
     Ask,
+    Follow,
     LogAsk,
     LogTail,
     Part,
@@ -162,16 +163,22 @@ def _joined(polls: Iterable[tuple[Kind, Poll]]) -> Answers:
 RUNNING_TAIL_BYTES = 4096
 
 
-def log_asks(moves: Sequence[Move], *, tail_bytes: int) -> list[LogAsk]:
+def log_asks(
+    readers: Mapping[str, Move], follow: Callable[[Job], Follow | None], *, tail_bytes: int
+) -> list[LogAsk]:
     """Which logs to read: those of ended jobs that want explaining first, then running ones.
 
-    `tail_bytes` is what an ended job's log may cost; a running one's last lines are enough.
+    `tail_bytes` is what the end of a log may cost; of a running one that is read as it grows the
+    last lines are enough.
     """
     asks: list[LogAsk] = []
-    for job in (move.job for move in log_readers(moves).values()):
-        size = tail_bytes if job.state in TERMINAL else min(tail_bytes, RUNNING_TAIL_BYTES)
+    for job in (move.job for move in readers.values()):
+        wanted = follow(job)
+        behind = wanted is not None and not (wanted.place or {}).get("whole")
+        size = tail_bytes if job.state in TERMINAL or behind else RUNNING_TAIL_BYTES
         path = job.choices.log_path or job.facts.log_path
-        asks.append(LogAsk(job.native_id, path, job.facts.workdir, size))
+        size = min(size, tail_bytes)
+        asks.append(LogAsk(job.native_id, path, job.facts.workdir, size, wanted))
     return asks
 
 

@@ -2,23 +2,26 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import structlog
 
 from jobmond.analysis import notices
+from jobmond.analysis.followed import NO_TOOLS, Followed, Tools
 from jobmond.analysis.health import changed, health_after, may_contact
-from jobmond.analysis.settle import Classify, Found, Move, asked_about, settled
+from jobmond.analysis.settle import Classify, Found, Move, asked_about, classed, settled
 from jobmond.model.commit import ClusterSnapshot, JobChange, SweepCommit
 from jobmond.model.job import ClusterHealth, Job
-from jobmond.model.observation import PERMISSION, LogTail, Reading
-from jobmond.model.state import TERMINAL, ClusterStatus, Kind, PostMortem
+from jobmond.model.observation import PERMISSION, LogTail, Read, Reading
+from jobmond.model.state import TERMINAL, ClusterStatus, Kind, PostMortem, State
+from jobmond.model.training import Place, Training
 from jobmond.ports import Clock
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import Conclusion, Terms, concluded, news_deliveries
-from jobmond.sweep.observe import Answers, ask, log_asks, read_logs
+from jobmond.sweep.follow import followers
+from jobmond.sweep.observe import Answers, ask, log_asks, log_readers, read_logs
 
 journal = structlog.get_logger("jobmond.sweep")
 
@@ -36,6 +39,8 @@ class Memory(Protocol):
         self, cluster: str, kind: Kind, native_ids: Sequence[str]
     ) -> frozenset[tuple[str, str | None]]: ...
     def commit(self, commit: SweepCommit) -> None: ...
+    def places(self, ids: Sequence[int]) -> Mapping[int, Place]: ...
+    def readings(self, ids: Sequence[int]) -> Mapping[int, bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +63,20 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at a cluster gave: answers, what became of each job, and logs."""
+    """What one look at a cluster gave: answers, what became of each job, logs, and what is new in
+    those that are followed, by native id.
+    """
 
     answers: Answers
     moves: Sequence[Move]
     readings: Mapping[str, Reading[LogTail]]
+    read: Mapping[str, Followed] = field(default_factory=dict)
+
+    @property
+    def moved_bytes(self) -> int:
+        """What the logs cost on the way."""
+        tails = [r.value for r in self.readings.values() if isinstance(r, Read)]
+        return sum(len(t.tail) + (t.news.moved_bytes if t.news else 0) for t in tails)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +90,7 @@ class Sweeper:
     terms: Terms
     unknown_for: timedelta = timedelta(hours=24)
     correct_for: timedelta = timedelta(hours=24)
+    tools: Tools = NO_TOOLS
 
     async def sweep(self, cluster: Cluster, *, asked: bool = False) -> Result:
         """One sweep of `cluster`; `asked` by a person overrides back-off and needs-login."""
@@ -102,11 +117,49 @@ class Sweeper:
             anyway=asked or wanted,
         )
         moves = await self._settled(cluster, past, answers)
-        asks = log_asks(moves, tail_bytes=cluster.tail_bytes) if answers.reached else []
-        readings = await read_logs(
-            cluster, asks, now=self.clock.now(), timeout_s=deadline - self.clock.monotonic()
+        left_s = deadline - self.clock.monotonic()
+        look = await self._with_logs(cluster, answers, moves, left_s=left_s)
+        return await self._commit(cluster, past, look, started_at)
+
+    async def _with_logs(
+        self, cluster: Cluster, answers: Answers, moves: Sequence[Move], *, left_s: float
+    ) -> Look:
+        """One script for all logs, and what is new in them folded into what was read before."""
+        if not answers.reached:
+            return Look(answers, moves, {})
+        readers = log_readers(moves)
+        logs = await followers(
+            readers,
+            self.memory,
+            self.call,
+            tools=self.tools,
+            max_bytes=cluster.log_read_bytes,
         )
-        return await self._commit(cluster, past, Look(answers, moves, readings), started_at)
+        asks = log_asks(readers, logs.ask, tail_bytes=cluster.tail_bytes)
+        readings = await read_logs(cluster, asks, now=self.clock.now(), timeout_s=left_s)
+        read = await logs.folded(readings, self.memory, self.call, now=self.clock.now())
+        told: dict[int | None, Training | None] = {
+            m.job.id: read[i].training for i, m in readers.items() if m.job.id and i in read
+        }
+        moved = [self._read_as(m, read, readers, told) for m in moves]
+        return Look(answers, moved, readings, read)
+
+    def _read_as(
+        self,
+        move: Move,
+        read: Mapping[str, Followed],
+        readers: Mapping[str, Move],
+        told: Mapping[int | None, Training | None],
+    ) -> Move:
+        """With what its log says, or that of the life it continues while it has none."""
+        job = move.job
+        if readers.get(job.native_id) is move and job.native_id in read:
+            training = read[job.native_id].training
+        elif job.predecessor in told and job.state is State.PENDING:
+            training = told[job.predecessor]
+        else:
+            return move
+        return replace(move, job=classed(replace(job, training=training), self.classify))
 
     async def _settled(
         self, cluster: Cluster, past: ClusterSnapshot, answers: Answers
@@ -160,6 +213,7 @@ class Sweeper:
             concluded,
             moves,
             readings,
+            look.read,
             terms=self.terms,
             answered=answers.trouble is None,
             now=now,
@@ -187,6 +241,7 @@ class Sweeper:
                 deliveries=tuple(deliveries),
                 calls=calls,
                 logins=cluster.new_logins(),
+                moved_bytes=look.moved_bytes,
             ),
         )
         _say(cluster, answers, moves)

@@ -9,6 +9,10 @@ down_revision = "0002"
 
 def upgrade() -> None:
     op.add_column("incarnations", sa.Column("training", sa.JSON(none_as_null=True)))
+    op.add_column(
+        "cluster_calls",
+        sa.Column("moved_bytes", sa.BigInteger(), nullable=False, server_default="0"),
+    )
     op.create_table(
         "bookmarks",
         sa.Column("incarnation_id", sa.Integer(), nullable=False),
@@ -28,4 +32,5 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table("bookmarks")
+    op.drop_column("cluster_calls", "moved_bytes")
     op.drop_column("incarnations", "training")

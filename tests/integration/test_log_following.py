@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobmond.analysis.segments import SEGMENT_BYTES, Cutter
-from jobmond.backends import _following
-from jobmond.backends._files import FileReader
+from jobmond.backends._files import FileReader, following
 from jobmond.model.metrics import Segment
 from jobmond.model.observation import Follow, LogAsk, LogNews, LogTail, Read, Unavailable
 from jobmond.ports import Answer
@@ -180,14 +179,14 @@ async def test_a_line_without_an_end_is_got_over(tmp_path, lame):
 
 
 async def test_more_lines_than_may_travel_come_over_several_looks(tmp_path, monkeypatch):
-    monkeypatch.setattr(_following, "SHIP_BYTES", _following._LEAST_BYTES)
+    monkeypatch.setattr(following, "SHIP_BYTES", following._LEAST_BYTES)
     content = b"".join(b"loss %090d\n" % n for n in range(9000))
     path, place, found, looks, behind = tmp_path / "a.out", None, [], 0, 1
     path.write_bytes(content)
     while behind:
         news = await look(path, place)
         behind = news.behind_bytes
-        assert news.moved_bytes <= _following._LEAST_BYTES
+        assert news.moved_bytes <= following._LEAST_BYTES
         assert not (news.restarted and place)
         found, place, looks = [*found, *news.segments], news.place, looks + 1
     assert found == wanted(content)
@@ -195,9 +194,9 @@ async def test_more_lines_than_may_travel_come_over_several_looks(tmp_path, monk
 
 
 async def test_a_line_longer_than_may_travel(tmp_path, monkeypatch):
-    monkeypatch.setattr(_following, "SHIP_BYTES", _following._LEAST_BYTES)
+    monkeypatch.setattr(following, "SHIP_BYTES", following._LEAST_BYTES)
     path = tmp_path / "a.out"
-    path.write_bytes(b"loss" + b"x" * 2 * _following._LEAST_BYTES + b"loss\nloss 2\n")
+    path.write_bytes(b"loss" + b"x" * 2 * following._LEAST_BYTES + b"loss\nloss 2\n")
     first = await look(path)
     assert [len(s.raw) for s in first.segments] == [SEGMENT_BYTES]
     second = await look(path, first.place)

@@ -62,7 +62,9 @@ def ended(state: State, birth: str = "100", **facts) -> EndedLife:
     return EndedLife(birth, state, state.value, Facts(**facts))
 
 
-def by_name(choices: Choices, facts: Facts, native_id: str) -> Classified:
+def by_name(
+    choices: Choices, facts: Facts, native_id: str, read_as: Bucket | None = None, /
+) -> Classified:
     """A classification that only looks at the name."""
     name = choices.name or facts.name or native_id
     return Classified(Bucket.OTHER, "job", choices.run or name, frozenset())

@@ -9,7 +9,7 @@ from jobmond.model.state import Bucket, Kind, State
 from tests.unit.builders import DAY, NOW, at, by_name, ended, job, seen, unseen
 
 
-def as_rl(choices, facts, native_id):
+def as_rl(choices, facts, native_id, read_as=None, /):
     return Classified(Bucket.RL, "rl", "grid", frozenset())
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobmond.backends._files import Short, readings
-from jobmond.backends._looking import Limits, Marks, look_script
+from jobmond.backends._files.looking import Limits, Marks, look_script
 from jobmond.model.observation import Absent, LogAsk, Read, Unavailable
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)

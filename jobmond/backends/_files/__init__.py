@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from jobmond.analysis.visible import readable, visible
-from jobmond.backends._following import Answered, Missing, Stamp, raw_news, read_news
-from jobmond.backends._looking import Limits, Marks, absolute, folder, look_script
+from jobmond.backends._files.following import Answered, Missing, Stamp, raw_news, read_news
+from jobmond.backends._files.looking import Limits, Marks, absolute, folder, look_script
 from jobmond.errors import NeedsPersonError, TransientTransportError
 from jobmond.model.observation import (
     PERMISSION,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from jobmond.backends import _following as following
+from jobmond.backends._files import following
 from jobmond.model.observation import LogAsk
 
 # `look INDEX BYTES PATH WORKDIR ID [FOLLOW…]` looks at one file. Only regular files are ever
