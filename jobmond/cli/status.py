@@ -145,7 +145,7 @@ def _show_fields(
         return
     found = [fields(job, names) for job in document["jobs"]]
     rows = [[_text(job.get(name)) for name in names] for job in found]
-    show(view.table([Column(name, least=6) for name in names], rows))
+    show(view.table([Column(name, least=6, whole=24) for name in names], rows))
 
 
 def _text(value: object) -> object:

@@ -55,6 +55,74 @@ def clip(text: str, columns: int, *, mark: str = "…") -> str:
     return "".join(kept) + mark
 
 
+def wrap(text: str, columns: int, *, most: int = 12, mark: str = "…") -> list[str]:
+    """`text` in lines of at most `columns` columns, at least one; never more than `most`, the last
+    of which then ends in `mark`.
+
+    Lines end between words. Only a word that is wider than a whole line is broken, after
+    punctuation where there is some, and never within a number if that fits.
+    """
+    columns = max(columns, 1)
+    if width(text) <= columns:
+        return [text]
+    lines: list[str] = []
+    line = ""
+    for word in text.split(" "):
+        if line and width(line) + 1 + width(word) <= columns:
+            line += f" {word}"
+            continue
+        if line:
+            lines.append(line)
+        *full, line = _broken(word, columns)
+        lines += full
+        if len(lines) > most:
+            break
+    lines.append(line)
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], _marked(lines[most - 1], columns, mark)]
+
+
+def _marked(line: str, columns: int, mark: str) -> str:
+    """`line` with its end marked, without the half of a word."""
+    while width(line) + 1 + len(mark) > columns and " " in line:
+        line = line.rpartition(" ")[0]
+    marked = f"{line} {mark}"
+    return marked if width(marked) <= columns else mark
+
+
+def _broken(word: str, columns: int) -> list[str]:
+    """A word in pieces that fit."""
+    pieces = []
+    while width(word) > columns:
+        head = _fitting(word, columns)
+        end = next((i for i in range(len(head), 0, -1) if _breakable(word, i)), len(head))
+        pieces.append(word[:end])
+        word = word[end:]
+    return [*pieces, word]
+
+
+def _fitting(word: str, columns: int) -> str:
+    """As many characters as fit, at least one that a person would call so."""
+    if _plain(word):
+        return word[:columns]
+    kept, used = "", 0
+    for grapheme in graphemes(word):
+        used += _grapheme_width(grapheme)
+        if used > columns and kept:
+            break
+        kept += grapheme
+    return kept
+
+
+def _breakable(word: str, place: int) -> bool:
+    """Whether a line may end before this place: behind punctuation that is no part of a number."""
+    before, after = word[place - 1], word[place : place + 1]
+    if before not in "/_-.,:;=@&?|":
+        return False
+    return before in "/_@&?|=;" or not after.isdigit()
+
+
 def left(text: str, columns: int) -> str:
     """Padded at the right to `columns`."""
     return text + " " * (columns - width(text))

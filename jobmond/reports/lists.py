@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobmond.reports.box import Column
+from jobmond.reports.buffer import JOB, STATE
 from jobmond.reports.times import span
 from jobmond.reports.view import View, state_cell
 
@@ -13,10 +14,10 @@ def history_text(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
     if not jobs:
         return ["Nothing has ended."]
     columns = (
-        Column("Job", least=10),
+        JOB,
         Column("Name", least=8),
-        Column("State", least=13),
-        Column("Ended"),
+        STATE,
+        Column("Ended", least=10, whole=10),
         Column("Elapsed"),
         Column("Cause", least=8),
     )
@@ -52,9 +53,9 @@ def discovery_text(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
     if not jobs:
         return ["No jobs that are not tracked already."]
     columns = (
-        Column("Job", least=10),
+        JOB,
         Column("Name", least=8),
-        Column("State", least=8),
+        STATE,
         Column("User", least=6),
     )
     rows = [[job["ref"], job.get("name"), job.get("state"), job.get("user")] for job in jobs]
@@ -70,10 +71,10 @@ def followups_text(followups: Sequence[Mapping[str, Any]], view: View) -> list[s
         return ["Nothing is owed."]
     columns = (
         Column("Id"),
-        Column("Job", least=10),
-        Column("Kind", least=8),
-        Column("Since"),
-        Column("State", least=6),
+        JOB,
+        Column("Kind", least=8, whole=16),
+        Column("Since", least=10, whole=10),
+        STATE,
         Column("What", least=8),
     )
     rows = [

@@ -3,31 +3,38 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jobmond.analysis.shaping import Regime, marks
 from jobmond.reports.box import Column
-from jobmond.reports.figures import metric, progress
-from jobmond.reports.view import View, job_cell, trend_cell
+from jobmond.reports.training import Number, trained
+from jobmond.reports.view import View
 
 _BRIEF = (
-    Column("Job", min_width=23, least=10),
-    Column("Step"),
-    Column("Reward"),
-    Column("Policy Loss"),
-    Column("Grad Norm"),
-    Column("Trend", least=16),
+    Number("Reward", "reward", 3),
+    Number("Policy Loss", "policy_loss", 4, folds=2),
+    Number("Grad Norm", "grad_norm", 3, folds=3),
+)
+_FULL = (
+    *_BRIEF,
+    Number("Entropy", "entropy", 3, folds=1),
+    Number("Log-ratio", "log_ratio_abs_mean", 4, folds=1, instead="policy/tis/log_ratio_abs_mean"),
 )
 
 
 def lines(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
-    """The table of jobs that have metrics."""
-    return view.table(_BRIEF, [_row(job, view) for job in jobs])
+    """The table of jobs that have metrics. Where the width forbids it, numbers stand at the head
+    of the trend, first those without which a collapse cannot be told.
+    """
+    regimes = marks([_regime(job) for job in jobs])
+    return trained(
+        jobs,
+        view,
+        name=Column("Job", min_width=23, least=12, whole=24),
+        numbers=_BRIEF if view.brief else _FULL,
+        trend=Column("Trend", least=16),
+        marks=[f" ({regime})" if regime else "" for regime in regimes],
+    )
 
 
-def _row(job: Mapping[str, Any], view: View) -> list[object]:
-    return [
-        job_cell(job, view),
-        progress(job.get("step"), job.get("max_step")),
-        metric(job, "reward", 3),
-        metric(job, "policy_loss", 4),
-        metric(job, "grad_norm", 3),
-        trend_cell(job, view),
-    ]
+def _regime(job: Mapping[str, Any]) -> Regime | None:
+    word = job.get("shaping")
+    return Regime(word) if word in set(Regime) else None

@@ -1,31 +1,29 @@
 """The SFT table."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jobmond.reports.box import Column
-from jobmond.reports.figures import metric, progress
-from jobmond.reports.view import View, job_cell, trend_cell
+from jobmond.reports.training import STEP, Number, trained
+from jobmond.reports.view import View
 
-_COLUMNS = (
-    Column("Job", min_width=28, least=10),
-    Column("Step", min_width=7),
-    Column("Loss", min_width=6),
-    Column("Grad Norm"),
-    Column("Trend", min_width=33, least=16),
+_NUMBERS = (
+    Number("Loss", "loss", 2, min_width=6),
+    Number("Grad Norm", "grad_norm", 2, folds=1),
 )
 
 
 def lines(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
     """The table of jobs that have metrics."""
-    return view.table(_COLUMNS, [_row(job, view) for job in jobs])
-
-
-def _row(job: Mapping[str, Any], view: View) -> list[object]:
-    return [
-        job_cell(job, view),
-        progress(job.get("step"), job.get("max_step")),
-        metric(job, "loss", 2),
-        metric(job, "grad_norm", 2),
-        trend_cell(job, view),
-    ]
+    return trained(
+        jobs,
+        view,
+        name=Column("Job", min_width=28, least=12, whole=24),
+        step=replace(STEP, min_width=7),
+        numbers=(
+            Number("Loss", "loss", 2, min_width=6),
+            Number("Grad Norm", "grad_norm", 2, folds=1),
+        ),
+        trend=Column("Trend", min_width=33, least=12),
+    )

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from jobmond.model.state import Bucket, ClusterStatus
 from jobmond.reports import buffer, catch_all, datagen, evals, rl, sft
 from jobmond.reports.times import ago, parse_instant, span
+from jobmond.reports.training import restart_line, restarted
 from jobmond.reports.view import View
 
 _TITLES = {
@@ -53,11 +54,14 @@ def _bucket(bucket: Bucket, jobs: Sequence[Mapping[str, Any]], view: View) -> li
     """One table across clusters, and one of its own for the jobs that have no metrics yet."""
     if bucket is Bucket.OTHER:
         return _titled(_TITLES[bucket], catch_all.lines, jobs, view)
+    gone = restarted(jobs)
+    present = [job for job in jobs if job not in gone]
     tabled = TABLES.get(bucket)
-    known = [] if tabled is None else [job for job in jobs if not buffer.filling(job)]
+    known = [] if tabled is None else [job for job in present if not buffer.filling(job)]
+    filling = [job for job in present if job not in known]
     shown = _titled(_TITLES[bucket], tabled, known, view) if tabled is not None else []
-    filling = [job for job in jobs if job not in known]
-    return shown + _titled(f"{_TITLES[bucket]}, no metrics yet", buffer.lines, filling, view)
+    shown += _titled(f"{_TITLES[bucket]}, no metrics yet", buffer.lines, filling, view)
+    return [*shown, *(restart_line(job, view) for job in gone)]
 
 
 def _titled(title: str, tabled: Tabled, jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:

@@ -60,21 +60,3 @@ def note_cell(job: Mapping[str, Any], view: View) -> str:
     if job["state"] == State.PENDING and job.get("start_estimate_at"):
         parts.append(f"may start {view.local(job['start_estimate_at'])}")
     return "; ".join(filter(None, parts)) or "—"
-
-
-def job_cell(job: Mapping[str, Any], view: View) -> str:
-    """The run, and what a command takes for it."""
-    run, ref = str(job["run"]), str(job["ref"])
-    known = view.brief or run in (ref, job.get("native_id"))
-    return ref if run == job.get("native_id") else (run if known else f"{run} {ref}")
-
-
-def trend_cell(job: Mapping[str, Any], view: View) -> str:
-    """The trend, behind whatever matters more: a state other than running, a standing signal."""
-    if job["state"] in TERMINAL or job["state"] == State.UNKNOWN:
-        return f"{state_cell(job, view)}. {note_cell(job, view)}"
-    parts = (
-        [] if job["state"] == State.RUNNING and not job.get("stale") else [state_cell(job, view)]
-    )
-    parts += [str(signal["title"]) for signal in (job.get("signals") or ())[:1]]
-    return ". ".join(filter(None, [*parts, job.get("trend")])) or "—"

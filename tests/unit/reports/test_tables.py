@@ -120,4 +120,4 @@ def test_an_end_comes_before_the_trend(trained, view):
         trend="Stable",
     )
     cell = rl.lines([job], view)[3].split("│")[-2].strip()
-    assert cell == "FAILED 1h00m ago. needs action: out of memory"
+    assert cell == "FAILED 1h00m ago: needs action: out of memory"

@@ -1,0 +1,118 @@
+"""What the tables of jobs that train share: numbers over steps, and how they go."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobmond.model.state import TERMINAL, State
+from jobmond.reports.box import Column, least_width
+from jobmond.reports.figures import metric, progress
+from jobmond.reports.note import continued
+from jobmond.reports.view import View, note_cell, state_cell
+
+STEP = Column("Step")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A column with the last value of a metric, or of another `instead` of it.
+
+    `folds` says how soon it leaves its column for the head of the trend where the table would be
+    too wide: 1 first, 0 never.
+    """
+
+    title: str
+    name: str
+    decimals: int
+    min_width: int = 0
+    folds: int = 0
+    instead: str | None = None
+
+    def of(self, job: Mapping[str, Any]) -> str | None:
+        found = metric(job, self.name, self.decimals)
+        if found is None and self.instead is not None:
+            return metric(job, self.instead, self.decimals)
+        return found
+
+
+def trained(
+    jobs: Sequence[Mapping[str, Any]],
+    view: View,
+    *,
+    name: Column,
+    numbers: Sequence[Number],
+    trend: Column,
+    step: Column = STEP,
+    marks: Sequence[str] = (),
+) -> list[str]:
+    """A table of job, step, numbers and trend. `marks` stand behind the jobs' names."""
+    marked = marks or [""] * len(jobs)
+    for fold in range(max(number.folds for number in numbers) + 1):
+        kept = [number for number in numbers if not 0 < number.folds <= fold]
+        folded = [number for number in numbers if number not in kept]
+        columns = [name, step, *(Column(n.title, n.min_width) for n in kept), trend]
+        rows = [
+            [
+                job_cell(job, view, mark),
+                progress(job.get("step"), job.get("max_step")),
+                *(number.of(job) for number in kept),
+                _headed(job, view, folded),
+            ]
+            for job, mark in zip(jobs, marked, strict=True)
+        ]
+        if view.fit is None or least_width(columns, rows) <= view.fit:
+            break
+    return view.table(columns, rows)
+
+
+def _headed(job: Mapping[str, Any], view: View, folded: Sequence[Number]) -> str:
+    head = ", ".join(f"{number.title.lower()} {number.of(job) or '—'}" for number in folded)
+    said = trend_cell(job, view)
+    return f"{head}. {said}" if head and said != "—" else head or said
+
+
+def job_cell(job: Mapping[str, Any], view: View, mark: str = "") -> str:
+    """The run and, unless it should be brief, what every command takes for it."""
+    run, ref, native = str(job["run"]), str(job["ref"]), str(job.get("native_id"))
+    if run == native:
+        return f"{ref}{mark}"
+    marked = run if not mark or run.endswith(mark.strip()) else f"{run}{mark}"
+    return marked if view.brief or run == ref else f"{marked} {ref}"
+
+
+def trend_cell(job: Mapping[str, Any], view: View) -> str:
+    """The trend, behind whatever matters more: a state other than running, a standing signal."""
+    state = state_cell(job, view)
+    if job["state"] in TERMINAL or job["state"] == State.UNKNOWN:
+        return f"{state}: {_without_name(note_cell(job, view), job)}"
+    parts = [] if state == State.RUNNING else [state]
+    if job.get("stale"):
+        seen = job.get("seen_at")
+        parts.append(f"Not asked since {view.local(seen)}" if seen else "Never seen")
+    signals = job.get("signals") or ()
+    if signals:
+        more = f" (and {len(signals) - 1} more)" if len(signals) > 1 else ""
+        parts.append(f"{signals[0]['title']}{more}")
+    return ". ".join(filter(None, [*parts, job.get("trend")])) or "—"
+
+
+def _without_name(note: str, job: Mapping[str, Any]) -> str:
+    """The note without the name, which the row begins with."""
+    parts = note.split("; ")
+    return "; ".join([part for part in parts if part != job["name"]] or parts)
+
+
+def restarted(jobs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those that another of these jobs goes on from: it has taken their place in the table."""
+    refs = {job["ref"] for job in jobs}
+    return [
+        job
+        for job in jobs
+        if job.get("successor") in refs - {job["ref"]}
+        and continued(job["state"], job["successor"], f"{job['cluster']}/{job['native_id']}")
+    ]
+
+
+def restart_line(job: Mapping[str, Any], view: View) -> str:
+    """One line about a life that another has taken over."""
+    return view.safe(f"{job['ref']}: {state_cell(job, view)}, goes on as {job['successor']}")
