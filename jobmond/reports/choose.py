@@ -7,7 +7,7 @@ from typing import Any
 
 from jobmond.errors import ConfigError, Refused
 from jobmond.model.state import Bucket, Severity, State
-from jobmond.reports.document import summary
+from jobmond.reports.document import sft_grid, summary
 from jobmond.reports.note import continued
 from jobmond.reports.schema import JOB
 from jobmond.reports.times import parse_instant
@@ -23,8 +23,9 @@ _DEEP = frozenset(
 
 
 def narrowed(document: Mapping[str, Any], jobs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The document with only `jobs`, and the summary of those."""
-    return {**document, "jobs": list(jobs), "summary": summary(jobs)}
+    """The document with only `jobs`, and the summary and the grid of those."""
+    grid = sft_grid(jobs)
+    return {**document, "jobs": list(jobs), "summary": summary(jobs), "sft_grid": grid}
 
 
 def chosen(

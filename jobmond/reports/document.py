@@ -4,9 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any
 
+from jobmond.analysis.grid import Cell, GridJob, Standing, rollup
 from jobmond.analysis.objects import diagnosis_object, plain, signal_object
+from jobmond.analysis.shaping import regime, rollouts_per_step
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.observation import TaskCounts
 from jobmond.model.outcome import SinkStanding
@@ -45,6 +48,7 @@ def status_document(
         "clusters": [cluster_object(c) for c in sorted(clusters, key=lambda c: c.name)],
         "sinks": [sink_object(s) for s in sinks],
         "summary": summary(shown),
+        "sft_grid": sft_grid(shown),
         "jobs": shown,
     }
 
@@ -146,6 +150,42 @@ def summary(jobs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def sft_grid(jobs: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The rollup of the SFT jobs among these job objects; None where they are no grid."""
+    grid = rollup(
+        GridJob(
+            ref=job["ref"],
+            run=job["run"],
+            state=State(job["state"]),
+            step=job.get("step"),
+            max_step=job.get("max_step"),
+            eta_s=job.get("eta_s"),
+            rate_s_per_step=job.get("rate_s_per_step"),
+        )
+        for job in jobs
+        if job["bucket"] == Bucket.SFT
+    )
+    if grid is None:
+        return None
+    return {
+        "cells": len(grid.cells),
+        "tally": {standing.value: grid.count(standing) for standing in Standing},
+        "running": [_cell(cell) for cell in grid.running],
+        "long_pole": None if grid.long_pole is None else _cell(grid.long_pole),
+    }
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    return {
+        "run": cell.run,
+        "ref": cell.job.ref,
+        "step": cell.job.step,
+        "max_step": cell.job.max_step,
+        "progress": _rounded(cell.progress),
+        "eta_s": _rounded(cell.job.left_s),
+    }
+
+
 def summary_line(jobs: Sequence[Mapping[str, Any]]) -> str:
     """`2 of 4 completed (MMLU-Pro: 42.3%, GSM8K: 67.1%), 1 running, 1 pending`.
 
@@ -196,6 +236,7 @@ def _scores(jobs: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _phase(job: Job) -> str:
+    """What the scheduler proves goes before what the log says."""
     if job.state is State.COMPLETED:
         return "done"
     if job.state in _PROVED_FAILURE and not continued(job.state, job.successor, job.ref):
@@ -227,7 +268,18 @@ def _training(job: Job) -> dict[str, Any]:
         "resumed_from": known.resumed_from,
         "checkpoints": list(known.checkpoints),
         "behind_bytes": known.behind_bytes,
+        **_shaping(known),
     }
+
+
+def _shaping(known: Training) -> dict[str, str]:
+    """The reward regime, where the last reward and the number of rollouts tell it."""
+    found = regime(known.metrics.get("reward"), rollouts_per_step(known.metrics))
+    return {} if found is None else {"shaping": found.value}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None or not isfinite(value) else float(f"{value:.6g}")
 
 
 def _eta_s(job: Job) -> float | None:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from jobmond.analysis.grid import Standing
+from jobmond.analysis.shaping import Regime
 from jobmond.model.state import Bucket, ClusterStatus, Kind, Severity, State
 
 _Schema = dict[str, Any]
@@ -187,7 +189,30 @@ JOB = _object(
         "infra": _map({"type": ["boolean", "null"]}),
         "avg_turns_source": _TEXT_OR_NULL,
         "mean_reward_basis": _TEXT_OR_NULL,
+        "shaping": _one_of(Regime),
     },
+)
+
+_CELL = _object(
+    {
+        "run": _TEXT,
+        "ref": _TEXT,
+        "step": _INTEGER_OR_NULL,
+        "max_step": _INTEGER_OR_NULL,
+        "progress": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+        "eta_s": _NUMBER_OR_NULL,
+    }
+)
+
+_GRID = _or_null(
+    _object(
+        {
+            "cells": {"type": "integer", "minimum": 2},
+            "tally": _object({standing.value: _COUNT for standing in Standing}),
+            "running": _list(_CELL),
+            "long_pole": _or_null(_CELL),
+        }
+    )
 )
 
 _NEWS_JOB = _or_null(
@@ -204,7 +229,7 @@ SCHEMAS: dict[str, _Schema] = {
             "summary": _object({"line": _TEXT, "tracked": _COUNT, "by_state": _map(_COUNT)}),
             "jobs": _list(JOB),
         },
-        {"sinks": _list(_SINK)},
+        {"sinks": _list(_SINK), "sft_grid": _GRID},
     ),
     "news": _object(
         {

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, TypeAlias
 
 from jobmond.model.state import Bucket, ClusterStatus
-from jobmond.reports import buffer, catch_all, datagen, evals, rl, sft
+from jobmond.reports import buffer, catch_all, datagen, evals, grid, rl, sft
 from jobmond.reports.times import ago, parse_instant, span
 from jobmond.reports.training import restart_line, restarted
 from jobmond.reports.view import View
@@ -47,6 +47,8 @@ def status_text(document: Mapping[str, Any], view: View) -> list[str]:
     lines.append(view.safe(document["summary"]["line"]))
     for bucket in Bucket:
         lines += _bucket(bucket, [job for job in jobs if job["bucket"] == bucket], view)
+        if bucket is Bucket.SFT:
+            lines += grid.lines(document.get("sft_grid"), view)
     return lines
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from jobmond.model.state import TERMINAL, State
 from jobmond.reports.box import Column, table
-from jobmond.reports.cells import cell
+from jobmond.reports.cells import cell, wrap
 from jobmond.reports.times import ago, local, parse_instant
 
 
@@ -24,6 +24,16 @@ class View:
     def safe(self, text: object) -> str:
         """One line that a terminal can only print."""
         return cell(text, ascii_only=self.ascii_only)
+
+    def wrapped(self, text: object, *, indent: int = 2) -> list[str]:
+        """A line that goes on below, indented, where it is wider than there is room."""
+        line = self.safe(text)
+        if self.fit is None:
+            return [line]
+        lead = len(line) - len(line.lstrip(" "))
+        room = max(self.fit - max(indent, lead), 1)
+        first, *rest = wrap(line[lead:], room)
+        return [" " * lead + first, *(" " * indent + more for more in rest)]
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> list[str]:
         """A table in this layout."""
