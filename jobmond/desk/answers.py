@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from jobmond.analysis.mask import mask
+from jobmond.analysis.objects import signal_object
 from jobmond.desk.aim import ClusterInfo
 from jobmond.desk.shelf import Found
 from jobmond.model.job import ClusterHealth, Job
-from jobmond.model.outcome import Followup, News, Transition
+from jobmond.model.outcome import Followup, News, Signal, Transition
 from jobmond.model.state import ClusterStatus
 from jobmond.reports.times import instant
 
@@ -48,11 +49,17 @@ def in_full(whole: Whole, base: Mapping[str, Any]) -> dict[str, Any]:
         "dependency": job.facts.dependency,
         "restarts": job.facts.restarts,
         "post_mortem": job.post_mortem.value,
+        "past_signals": [_past(s) for s in job.signals if s.cleared_at is not None],
         "transitions": [_transition(t) for t in whole.transitions],
         "lives": [_life(life, job.id) for life in whole.lives],
         "entries": _entries(whole),
         "followups": [followup_row(f) for f in whole.followups],
     }
+
+
+def _past(signal: Signal) -> dict[str, Any]:
+    cleared = {"cleared_at": instant(signal.cleared_at)}
+    return {**signal_object(signal), "opened_at": instant(signal.opened_at), **cleared}
 
 
 def _transition(step: Transition) -> dict[str, Any]:

@@ -103,6 +103,11 @@ def _widths(
         lowest = [min(floor, full) for floor, full in zip(floors, widths, strict=True)]
         if sum(lowest) <= room:
             break
+    # What titles of numbers give up, text gets.
+    widths = [
+        low if c.least is None else full
+        for c, low, full in zip(columns, lowest, widths, strict=True)
+    ]
     return narrowed(widths, lowest, room)
 
 

@@ -55,7 +55,7 @@ def clip(text: str, columns: int, *, mark: str = "…") -> str:
     return "".join(kept) + mark
 
 
-def wrap(text: str, columns: int, *, most: int = 12, mark: str = "…") -> list[str]:
+def wrap(text: str, columns: int, *, most: int = 24, mark: str = "…") -> list[str]:
     """`text` in lines of at most `columns` columns, at least one; never more than `most`, the last
     of which then ends in `mark`.
 
@@ -72,7 +72,7 @@ def wrap(text: str, columns: int, *, most: int = 12, mark: str = "…") -> list[
             line += f" {word}"
             continue
         if line:
-            lines.append(line)
+            lines.append(line.rstrip(" "))
         *full, line = _broken(word, columns)
         lines += full
         if len(lines) > most:
@@ -96,6 +96,8 @@ def _broken(word: str, columns: int) -> list[str]:
     pieces = []
     while width(word) > columns:
         head = _fitting(word, columns)
+        if head == word:
+            break
         end = next((i for i in range(len(head), 0, -1) if _breakable(word, i)), len(head))
         pieces.append(word[:end])
         word = word[end:]
@@ -118,7 +120,7 @@ def _fitting(word: str, columns: int) -> str:
 def _breakable(word: str, place: int) -> bool:
     """Whether a line may end before this place: behind punctuation that is no part of a number."""
     before, after = word[place - 1], word[place : place + 1]
-    if before not in "/_-.,:;=@&?|":
+    if before not in "/_-.,:;=@&?|" or not _stands(after):
         return False
     return before in "/_@&?|=;" or not after.isdigit()
 

@@ -28,9 +28,9 @@ def lines(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
     return trained(
         jobs,
         view,
-        name=Column("Job", min_width=23, least=12, whole=24),
+        name=Column("Job", min_width=23, least=12),
         numbers=_BRIEF if view.brief else _FULL,
-        trend=Column("Trend", least=16),
+        trend=Column("Trend", least=10),
         marks=[f" ({regime})" if regime else "" for regime in regimes],
     )
 

@@ -19,11 +19,12 @@ def lines(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
     return trained(
         jobs,
         view,
-        name=Column("Job", min_width=28, least=12, whole=24),
+        name=Column("Job", min_width=28, least=12),
         step=replace(STEP, min_width=7),
         numbers=(
             Number("Loss", "loss", 2, min_width=6),
             Number("Grad Norm", "grad_norm", 2, folds=1),
         ),
-        trend=Column("Trend", min_width=33, least=12),
+        trend=Column("Trend", min_width=33, least=10),
+        readable=12,
     )

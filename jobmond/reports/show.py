@@ -4,10 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jobmond.analysis.visible import visible
+from jobmond.model.metrics import CANONICAL
+from jobmond.reports.figures import progress
 from jobmond.reports.times import span
 from jobmond.reports.view import View, state_cell
 
 _LABEL = 12
+_BANKED = 5  # shown of the earlier checkpoints
+_METRICS = 200  # shown of what a trainer prints; the JSON has them all
 
 
 def show_text(job: Mapping[str, Any], view: View) -> list[str]:
@@ -15,9 +19,12 @@ def show_text(job: Mapping[str, Any], view: View) -> list[str]:
     lines = [
         *_facts(_identity(job), view),
         *_facts(_course(job, view), view),
+        *_facts(_training(job), view),
         *_facts(_log(job), view),
     ]
-    lines += _signals(job.get("signals") or (), view)
+    lines += _signals("Signals", job.get("signals") or (), view)
+    lines += _signals("Signals that were cleared", job.get("past_signals") or (), view)
+    lines += _metrics(job.get("metrics") or {}, view)
     lines += _diagnosis(job.get("diagnosis"), view)
     lines += _lives(job.get("lives") or (), view)
     lines += _transitions(job.get("transitions") or (), view)
@@ -106,14 +113,60 @@ def _block(title: str, lines: Sequence[str], view: View) -> list[str]:
     return ["", title, *(f"  {view.safe(line)}" for line in lines)] if lines else []
 
 
-def _signals(signals: Sequence[Mapping[str, Any]], view: View) -> list[str]:
+def _training(job: Mapping[str, Any]) -> list[tuple[str, object]]:
+    rate, eta, resumed = job.get("rate_s_per_step"), job.get("eta_s"), job.get("resumed_from")
+    shaping = job.get("shaping")
+    return [
+        ("Phase", job.get("phase") if job.get("metrics") or job.get("max_step") else None),
+        ("Step", progress(job.get("step"), job.get("max_step"))),
+        ("Resumed at", f"step {resumed}" if resumed is not None else None),
+        ("Pace", f"{rate:.3g} s a step" if rate is not None else None),
+        ("To go", span(eta) if eta is not None else None),
+        ("Banked", _banked(job.get("checkpoints") or ())),
+        ("Rewards", f"{shaping} (by reward x rollouts per step)" if shaping else None),
+        ("Trend", job.get("trend")),
+    ]
+
+
+def _banked(steps: Sequence[int]) -> str | None:
+    """The last steps that were saved, the newest first."""
+    if not steps:
+        return None
+    newest, *others = sorted(steps, reverse=True)
+    earlier = f" (before: {', '.join(map(str, others[:_BANKED]))})" if others else ""
+    more = f" and {len(others) - _BANKED} more" if len(others) > _BANKED else ""
+    return f"step {newest} by its log{earlier}{more}"
+
+
+def _metrics(metrics: Mapping[str, Any], view: View) -> list[str]:
+    """The last values, first those that have one name whatever the trainer calls them."""
+    known = [name for name in metrics if name in CANONICAL]
+    names = [*known, *(name for name in metrics if name not in CANONICAL)]
+    rest = len(names) - _METRICS
+    wide = max((len(name) for name in names[:_METRICS]), default=0)
+    lines = [f"{name:<{min(wide, 48)}}  {_value(metrics[name])}" for name in names[:_METRICS]]
+    return _block("Metrics", [*lines, *([f"and {rest} more"] if rest > 0 else [])], view)
+
+
+def _value(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _signals(title: str, signals: Sequence[Mapping[str, Any]], view: View) -> list[str]:
     lines = []
     for signal in signals:
-        step = f" at step {signal['step']}" if signal.get("step") is not None else ""
+        step = _steps(signal)
         action = signal.get("action") or "none"
         advice = f" → {action}" if action != "none" else ""
         lines.append(f"{signal['severity']} {signal['rule']}{step}: {signal['title']}{advice}")
-    return _block("Signals", lines, view)
+    return _block(title, lines, view)
+
+
+def _steps(signal: Mapping[str, Any]) -> str:
+    first, last = signal.get("step"), signal.get("last_step")
+    if first is None:
+        return ""
+    return f" at step {first}" if last in (None, first) else f" at steps {first} to {last}"
 
 
 def _diagnosis(diagnosis: Mapping[str, Any] | None, view: View) -> list[str]:

@@ -1,7 +1,7 @@
 """What the tables of jobs that train share: numbers over steps, and how they go."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jobmond.model.state import TERMINAL, State
@@ -11,6 +11,8 @@ from jobmond.reports.note import continued
 from jobmond.reports.view import View, note_cell, state_cell
 
 STEP = Column("Step")
+_WORD = 16
+_LONGEST_REF = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,15 @@ def trained(
     numbers: Sequence[Number],
     trend: Column,
     step: Column = STEP,
+    readable: int = 16,
     marks: Sequence[str] = (),
 ) -> list[str]:
-    """A table of job, step, numbers and trend. `marks` stand behind the jobs' names."""
+    """A table of job, step, numbers and trend. `marks` stand behind the jobs' names.
+
+    Numbers leave their columns before the trend becomes narrower than `readable`.
+    """
     marked = marks or [""] * len(jobs)
+    name = replace(name, whole=_whole(jobs, view))
     for fold in range(max(number.folds for number in numbers) + 1):
         kept = [number for number in numbers if not 0 < number.folds <= fold]
         folded = [number for number in numbers if number not in kept]
@@ -60,9 +67,16 @@ def trained(
             ]
             for job, mark in zip(jobs, marked, strict=True)
         ]
-        if view.fit is None or least_width(columns, rows) <= view.fit:
+        spacious = [*columns[:-1], replace(trend, least=readable)]
+        if view.fit is None or least_width(spacious, rows) <= view.fit:
             break
     return view.table(columns, rows)
+
+
+def _whole(jobs: Sequence[Mapping[str, Any]], view: View) -> int:
+    """Refs stay whole; a name that is longer may go over lines."""
+    refs = [] if view.brief else [len(view.safe(job["ref"])) for job in jobs]
+    return min(_LONGEST_REF, max([_WORD, *refs]))
 
 
 def _headed(job: Mapping[str, Any], view: View, folded: Sequence[Number]) -> str:

@@ -2,8 +2,10 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jobmond.reports.cells import cell, centred, clip, left, width
+from jobmond.reports.cells import cell, centred, clip, left, width, wrap
 
 
 @pytest.mark.parametrize(
@@ -54,3 +56,43 @@ def test_width_tables_are_loaded_only_for_text_that_needs_them():
         "sys.exit('wcwidth' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "lines"),
+    [
+        ("Stable", 10, ["Stable"]),
+        ("Slight dip from 0.652", 10, ["Slight dip", "from 0.652"]),
+        ("a  b", 2, ["a", "b"]),
+        ("leonardo/4711", 10, ["leonardo/", "4711"]),
+        ("rl__qwen3-8b__swe", 8, ["rl__", "qwen3-8b", "__swe"]),
+        ("at -0.0040, then", 7, ["at", "-0.0040", ", then"]),
+        ("1.2e-05", 4, ["1.2e", "-05"]),  # no other way
+        ("x" * 7, 3, ["xxx", "xxx", "x"]),
+        ("数据预处理", 4, ["数据", "预处", "理"]),
+        ("数据", 1, ["数", "据"]),  # wider than there is room, but whole
+        ("", 5, [""]),
+    ],
+)
+def test_wrapping(text, columns, lines):
+    assert wrap(text, columns) == lines
+
+
+def test_a_cell_has_only_so_many_lines():
+    lines = wrap("one two three four five six", 5, most=3)
+    assert lines == ["one", "two", "…"]
+    assert wrap("a b c d e f g", 3, most=2) == ["a b", "c …"]
+
+
+@given(st.text(max_size=200), st.integers(2, 40))
+def test_wrapped_text_fits_and_is_all_there(text, columns):
+    shown = cell(text)
+    lines = wrap(shown, columns, most=1000)
+    assert all(width(line) <= columns for line in lines)
+    assert "".join(lines).replace(" ", "") == shown.replace(" ", "")
+
+
+@given(st.lists(st.floats(-1e6, 1e6).map(lambda v: f"{v:.4f}"), max_size=12), st.integers(14, 40))
+def test_numbers_that_fit_are_never_broken(numbers, columns):
+    words = [word for line in wrap(" ".join(numbers), columns) for word in line.split()]
+    assert words == numbers

@@ -10,6 +10,7 @@ from jobmond.model.job import Choices, ClusterHealth, LogEvidence
 from jobmond.model.observation import TaskCounts
 from jobmond.model.outcome import Diagnosis, Signal, SinkStanding
 from jobmond.model.state import Bucket, Severity, State
+from jobmond.model.training import Training
 from jobmond.reports.document import job_object, status_document, summary_line, with_unused
 from jobmond.reports.schema import SCHEMAS, schema
 
@@ -207,6 +208,87 @@ def test_an_end_is_shown_only_for_what_is_over(make_job):
 )
 def test_phases(make_job, state, successor, phase):
     assert job_object(make_job(state=state, successor=successor), NOW)["phase"] == phase
+
+
+TRAINING = Training(
+    dialect="skyrl",
+    bucket=Bucket.RL,
+    phase="training",
+    step=15,
+    max_step=80,
+    metrics={"reward": 0.234375, "generate/batch_num_seq": 128.0, "policy_loss": math.nan},
+    rate_s_per_step=41.23456789,
+    eta_s=2680.2469135,
+    resumed_from=10,
+    checkpoints=(10, 15),
+    trend="Checkpoint saved. Stable",
+)
+
+
+def test_what_a_log_says_of_its_training(make_job):
+    job = make_job(bucket=Bucket.RL, training=TRAINING)
+    [shown] = valid(status_document([job], [OK], daemon=DAEMON, now=NOW))["jobs"]
+    assert (shown["phase"], shown["step"], shown["max_step"]) == ("training", 15, 80)
+    assert shown["metrics"] == {
+        "generate/batch_num_seq": 128.0,
+        "policy_loss": "nan",
+        "reward": 0.234375,
+    }
+    assert shown["trend"] == "Checkpoint saved. Stable"
+    assert (shown["eta_s"], shown["rate_s_per_step"]) == (2680.25, 41.2346)
+    assert (shown["resumed_from"], shown["checkpoints"]) == (10, [10, 15])
+    assert shown["shaping"] == "base"  # 30 of 128 rollouts
+
+
+def test_partial_credit_is_shaping_and_without_a_count_nothing_is(make_job):
+    shaped = replace(TRAINING, metrics={**TRAINING.metrics, "reward": 0.2371093})
+    assert job_object(make_job(training=shaped), NOW)["shaping"] == "shaped"
+    uncounted = replace(TRAINING, metrics={"reward": 0.2371093})
+    assert "shaping" not in job_object(make_job(training=uncounted), NOW)
+
+
+@pytest.mark.parametrize(
+    ("state", "log_phase", "phase", "eta_s"),
+    [
+        (State.RUNNING, "training", "training", 2680.25),
+        (State.RUNNING, "bring-up", "bring-up", 2680.25),
+        (State.RUNNING, "done", "done", None),
+        (State.COMPLETED, "training", "done", None),
+        (State.FAILED, "training", "failed", None),
+        (State.CANCELLED, "training", "training", None),
+        (State.PENDING, "training", "queued", None),
+    ],
+)
+def test_what_the_scheduler_proves_goes_before_the_log(make_job, state, log_phase, phase, eta_s):
+    job = make_job(state=state, training=replace(TRAINING, phase=log_phase))
+    shown = job_object(job, NOW)
+    assert (shown["phase"], shown["eta_s"]) == (phase, eta_s)
+
+
+def test_a_log_of_no_trainer_says_nothing(make_job):
+    shown = job_object(make_job(training=Training(phase="done", step=3)), NOW)
+    assert (shown["phase"], shown["step"], shown["metrics"]) == ("bring-up", None, {})
+
+
+def test_an_sft_grid_is_in_the_document(make_job):
+    jobs = [
+        make_job("1", bucket=Bucket.SFT, run="7b", training=TRAINING),
+        make_job("2", bucket=Bucket.SFT, run="7b", state=State.PENDING),
+        make_job("3", bucket=Bucket.SFT, run="1b", state=State.PENDING),
+        make_job("4", bucket=Bucket.RL, run="arm"),
+    ]
+    document = valid(status_document(jobs, [OK], daemon=DAEMON, now=NOW))
+    cell = {
+        "run": "7b", "ref": "leonardo/1", "step": 15, "max_step": 80,
+        "progress": 0.1875, "eta_s": 2680.25,
+    }  # fmt: skip
+    assert document["sft_grid"] == {
+        "cells": 2,
+        "tally": {"running": 1, "pending": 1, "done": 0, "stopped": 0},
+        "running": [cell],
+        "long_pole": cell,
+    }
+    assert valid(status_document(jobs[:2], [OK], daemon=DAEMON, now=NOW))["sft_grid"] is None
 
 
 def test_cleared_signals_are_history(make_job):

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,6 +9,7 @@ from jobmond.model.job import Choices, LogEvidence
 from jobmond.model.observation import TaskCounts
 from jobmond.model.outcome import Diagnosis, Signal
 from jobmond.model.state import Severity, State
+from jobmond.model.training import Training
 from jobmond.reports.document import job_object
 from jobmond.reports.lists import (
     discovery_text,
@@ -197,3 +199,56 @@ def test_a_job_whose_log_nobody_knows(make_job, view):
     lines = show_text(job_object(make_job(log=LogEvidence("absent", None, None)), NOW), view)
     assert "Log         no path known" in lines
     assert not [line for line in lines if line.strip() == "absent"]
+
+
+def test_how_a_job_trains(make_job, view):
+    training = Training(
+        dialect="skyrl",
+        phase="training",
+        step=15,
+        max_step=80,
+        metrics={"policy/policy_loss": -0.004, "reward": 0.619, "policy/x": math.nan},
+        rate_s_per_step=41.23,
+        eta_s=2680.0,
+        resumed_from=10,
+        checkpoints=tuple(range(1, 9)),
+        trend="Stable",
+    )
+    signals = (
+        Signal(
+            "rl-collapse", Severity.ALARM, "collapse", {}, action="inspect", step=12, last_step=15
+        ),
+    )
+    job = job_object(make_job(training=training, signals=signals), NOW)
+    past = {"severity": "watch", "rule": "rl-watch", "title": "z\x1b", "step": 3, "last_step": 3}
+    lines = show_text({**job, "shaping": "base", "past_signals": [past]}, view)
+    start = lines.index("Phase       training")
+    assert lines[start : start + 8] == [
+        "Phase       training",
+        "Step        15/80",
+        "Resumed at  step 10",
+        "Pace        41.2 s a step",
+        "To go       44m",
+        "Banked      step 8 by its log (before: 7, 6, 5, 4, 3) and 2 more",
+        "Rewards     base (by reward x rollouts per step)",
+        "Trend       Stable",
+    ]
+    assert lines[-11:] == [
+        "",
+        "Signals",
+        "  alarm rl-collapse at steps 12 to 15: collapse → inspect",
+        "",
+        "Signals that were cleared",
+        "  watch rl-watch at step 3: z\\x1b",
+        "",
+        "Metrics",
+        "  reward              0.619",
+        "  policy/policy_loss  -0.004",
+        "  policy/x            nan",
+    ]
+
+
+def test_many_metrics_are_counted(make_job, view):
+    training = Training(dialect="verl", metrics={f"m{n}": float(n) for n in range(205)})
+    lines = show_text(job_object(make_job(training=training), NOW), view)
+    assert lines[-1] == "  and 5 more"
