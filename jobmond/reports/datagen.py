@@ -9,7 +9,7 @@ from jobmond.reports.figures import metric, progress
 from jobmond.reports.view import View, job_cell, trend_cell
 
 _COLUMNS = (
-    Column("Datagen run", min_width=27, least=10),
+    Column("Datagen run", min_width=27, least=12, whole=24),
     Column("Chunks", min_width=12),
     Column("Trials", min_width=7),
     Column("avg_turns"),

@@ -11,7 +11,7 @@ from jobmond.reports.figures import metric, progress
 from jobmond.reports.view import View, job_cell, trend_cell
 
 _COLUMNS = (
-    Column("Eval (model × benchmark)", min_width=28, least=12),  # noqa: RUF001
+    Column("Eval (model × benchmark)", min_width=28, least=12, whole=24),  # noqa: RUF001
     Column("Trials", min_width=9),
     Column("pass-rate"),
     Column("top exc", min_width=9, least=6),

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jobmond.model.state import TERMINAL, State
 from jobmond.reports.box import Column, least_width
 from jobmond.reports.figures import metric, progress
 from jobmond.reports.note import continued
-from jobmond.reports.view import View, note_cell, state_cell
+from jobmond.reports.view import View, job_cell, state_cell, trend_cell
 
 STEP = Column("Step")
 _WORD = 16
@@ -83,37 +82,6 @@ def _headed(job: Mapping[str, Any], view: View, folded: Sequence[Number]) -> str
     head = ", ".join(f"{number.title.lower()} {number.of(job) or '—'}" for number in folded)
     said = trend_cell(job, view)
     return f"{head}. {said}" if head and said != "—" else head or said
-
-
-def job_cell(job: Mapping[str, Any], view: View, mark: str = "") -> str:
-    """The run and, unless it should be brief, what every command takes for it."""
-    run, ref, native = str(job["run"]), str(job["ref"]), str(job.get("native_id"))
-    if run == native:
-        return f"{ref}{mark}"
-    marked = run if not mark or run.endswith(mark.strip()) else f"{run}{mark}"
-    return marked if view.brief or run == ref else f"{marked} {ref}"
-
-
-def trend_cell(job: Mapping[str, Any], view: View) -> str:
-    """The trend, behind whatever matters more: a state other than running, a standing signal."""
-    state = state_cell(job, view)
-    if job["state"] in TERMINAL or job["state"] == State.UNKNOWN:
-        return f"{state}: {_without_name(note_cell(job, view), job)}"
-    parts = [] if state == State.RUNNING else [state]
-    if job.get("stale"):
-        seen = job.get("seen_at")
-        parts.append(f"Not asked since {view.local(seen)}" if seen else "Never seen")
-    signals = job.get("signals") or ()
-    if signals:
-        more = f" (and {len(signals) - 1} more)" if len(signals) > 1 else ""
-        parts.append(f"{signals[0]['title']}{more}")
-    return ". ".join(filter(None, [*parts, job.get("trend")])) or "—"
-
-
-def _without_name(note: str, job: Mapping[str, Any]) -> str:
-    """The note without the name, which the row begins with."""
-    parts = note.split("; ")
-    return "; ".join([part for part in parts if part != job["name"]] or parts)
 
 
 def restarted(jobs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -70,3 +70,34 @@ def note_cell(job: Mapping[str, Any], view: View) -> str:
     if job["state"] == State.PENDING and job.get("start_estimate_at"):
         parts.append(f"may start {view.local(job['start_estimate_at'])}")
     return "; ".join(filter(None, parts)) or "—"
+
+
+def job_cell(job: Mapping[str, Any], view: View, mark: str = "") -> str:
+    """The run and, unless it should be brief, what every command takes for it."""
+    run, ref, native = str(job["run"]), str(job["ref"]), str(job.get("native_id"))
+    if run == native:
+        return f"{ref}{mark}"
+    marked = run if not mark or run.endswith(mark.strip()) else f"{run}{mark}"
+    return marked if view.brief or run == ref else f"{marked} {ref}"
+
+
+def trend_cell(job: Mapping[str, Any], view: View) -> str:
+    """The trend, behind whatever matters more: a state other than running, a standing signal."""
+    state = state_cell(job, view)
+    if job["state"] in TERMINAL or job["state"] == State.UNKNOWN:
+        return f"{state}: {_without_name(note_cell(job, view), job)}"
+    parts = [] if state == State.RUNNING else [state]
+    if job.get("stale"):
+        seen = job.get("seen_at")
+        parts.append(f"Not asked since {view.local(seen)}" if seen else "Never seen")
+    signals = job.get("signals") or ()
+    if signals:
+        more = f" (and {len(signals) - 1} more)" if len(signals) > 1 else ""
+        parts.append(f"{signals[0]['title']}{more}")
+    return ". ".join(filter(None, [*parts, job.get("trend")])) or "—"
+
+
+def _without_name(note: str, job: Mapping[str, Any]) -> str:
+    """The note without the name, which the row begins with."""
+    parts = note.split("; ")
+    return "; ".join([part for part in parts if part != job["name"]] or parts)

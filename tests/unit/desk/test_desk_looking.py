@@ -16,8 +16,9 @@ from jobmond.desk.requests import (
 from jobmond.errors import Refused
 from jobmond.model.job import Choices
 from jobmond.model.observation import Facts
-from jobmond.model.outcome import Transition
-from jobmond.model.state import State
+from jobmond.model.outcome import Signal, Transition
+from jobmond.model.state import Severity, State
+from jobmond.reports.times import instant
 from tests.doubles_desk import JURECA, LEONARDO, ME, Scene
 from tests.doubles_store import NOW, health, job, news, owed
 
@@ -226,3 +227,16 @@ async def test_a_job_in_full_is_stale_where_its_cluster_is_configured_no_more():
     scene = Scene(clusters=[LEONARDO])
     scene.store.rows = [job("jureca/1", id=1)]
     assert (await scene.desk().show("jureca/1", ME))["stale"] is True
+
+
+async def test_signals_that_were_cleared_are_told_apart():
+    scene = Scene()
+    signals = (
+        Signal("rl-watch", Severity.WATCH, "clip ratio", {}, opened_at=NOW, cleared_at=NOW),
+        Signal("rl-collapse", Severity.ALARM, "collapse", {}, opened_at=NOW),
+    )
+    scene.store.rows = [replace(job("leonardo/1", id=1), signals=signals)]
+    shown = await scene.desk().show("1", ME)
+    assert [signal["rule"] for signal in shown["signals"]] == ["rl-collapse"]
+    [past] = shown["past_signals"]
+    assert (past["rule"], past["cleared_at"]) == ("rl-watch", instant(NOW))
