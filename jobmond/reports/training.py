@@ -74,8 +74,9 @@ def trained(
 
 def _whole(jobs: Sequence[Mapping[str, Any]], view: View) -> int:
     """Refs stay whole; a name that is longer may go over lines."""
-    refs = [] if view.brief else [len(view.safe(job["ref"])) for job in jobs]
-    return min(_LONGEST_REF, max([_WORD, *refs]))
+    if view.brief:
+        return _WORD
+    return min(_LONGEST_REF, max(len(view.safe(job["ref"])) for job in jobs))
 
 
 def _headed(job: Mapping[str, Any], view: View, folded: Sequence[Number]) -> str:
