@@ -138,7 +138,7 @@ def _goes_on(before: Job, job: Job, transition: Transition | None, classify: Cla
     cut_off = transition is not None and before.state is State.RUNNING
     return Move(
         before=before,
-        job=_placed(job, classify),
+        job=classed(job, classify),
         transition=transition,
         restarted_as=job.successor if cut_off else None,
         restarted_in=job.state if cut_off else None,

@@ -264,7 +264,7 @@ def _training(job: Job) -> dict[str, Any]:
     return {
         **shown,
         "dialect": known.dialect,
-        "rate_s_per_step": known.rate_s_per_step,
+        "rate_s_per_step": _rounded(known.rate_s_per_step),
         "resumed_from": known.resumed_from,
         "checkpoints": list(known.checkpoints),
         "behind_bytes": known.behind_bytes,
@@ -283,8 +283,9 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _eta_s(job: Job) -> float | None:
-    """Seconds until the last step; a job that is over has none."""
-    return None if _over(job) or job.training is None else job.training.eta_s
+    """Seconds until the last step, of a job that makes steps."""
+    running = job.state is State.RUNNING and _phase(job) not in ("done", "failed")
+    return _rounded(job.training.eta_s) if running and job.training is not None else None
 
 
 def _over(job: Job) -> bool:
