@@ -263,6 +263,16 @@ class Product:
         rows: dict[str, dict[str, Any]] = {row["name"]: row for row in self.status()["clusters"]}
         return rows[CLUSTER]
 
+    def last_ok_at(self) -> str | None:
+        """When the cluster last answered a sweep; also while the daemon is down."""
+        rows = self.report()["clusters"]
+        return next((row["last_ok_at"] for row in rows if row["name"] == CLUSTER), None)
+
+    def report(self) -> dict[str, Any]:
+        """The document of the last sweep, which stands on disk."""
+        document: dict[str, Any] = json.loads((self.folder / "report.json").read_text())
+        return document
+
     # -- files ---------------------------------------------------------------------------------
 
     def events(self) -> list[Event]:
