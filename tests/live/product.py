@@ -206,12 +206,12 @@ class Product:
         return self.run(self.ctl_argv(*words), text=text, timeout_s=timeout_s)
 
     def started(self, *words: str) -> subprocess.Popen[bytes]:
-        """`jobmonctl …` that goes on beside the test; its output is thrown away."""
+        """`jobmonctl …` that goes on beside the test; only what it says is wrong is kept."""
         return subprocess.Popen(
             self.ctl_argv(*words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             env=self.env,
             cwd=self.folder,
         )
