@@ -175,15 +175,22 @@ def with_trend(job: Job, *, now: datetime) -> Job:
         life_steps=training.records,
         first_step=training.first_step,
         resumed_from=training.resumed_from,
-        saved=max(training.checkpoints, default=None),
+        saved=_saved(training),
         before_step=training.before_step,
         phase_s=_since(begun_at, now) if training.phase == "bring-up" else None,
         still_s=_since(training.stepped_at, now) if training.step is not None else None,
         rate_s_per_step=training.rate_s_per_step,
         troubled=any(s.cleared_at is None and s.recovered_at is None for s in job.signals),
         seqnorm="seqnorm" in job.labels,
+        behind=training.behind_bytes > 0,
     )
     return replace(job, training=replace(training, trend=trend(told)))
+
+
+def _saved(training: Training) -> int | None:
+    """The newest checkpoint of the way to the present step; a life before may have got further."""
+    step = training.step
+    return max((at for at in training.checkpoints if step is None or at <= step), default=None)
 
 
 def _since(then: datetime | None, now: datetime) -> float | None:

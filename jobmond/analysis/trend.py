@@ -36,7 +36,8 @@ class TrendFacts:
     logged in this life, `life_steps` how many were. `saved` is the newest checkpoint that the log
     names; `before_step` the step at the look before this one. `phase_s` is how long the phase
     lasts, `still_s` how long no step came. `troubled`: a signal stands, so that nothing may be
-    called healthy. `seqnorm`: gradients of 1e-5 are what the regime has.
+    called healthy. `seqnorm`: gradients of 1e-5 are what the regime has. `behind`: much of the
+    log is still to be read, so that its last values are not the newest.
     """
 
     phase: str
@@ -56,6 +57,7 @@ class TrendFacts:
     rate_s_per_step: float | None = None
     troubled: bool = False
     seqnorm: bool = False
+    behind: bool = False
 
 
 def trend_facts(
@@ -111,6 +113,8 @@ def trend(facts: TrendFacts) -> str | None:
             return _over(facts, "Done")
         case "failed":
             return _over(facts, "Failed")
+    if facts.behind:
+        return ". ".join([*_events(facts), "Its log is still being read"])
     said = [*_events(facts), *_direction(facts)]
     if not said and facts.step is not None:
         said = ["Too early to tell" if facts.values else "No metrics yet"]
@@ -166,7 +170,7 @@ def _restart(facts: TrendFacts) -> str | None:
 def _checkpoint(facts: TrendFacts) -> str | None:
     """A checkpoint that is new since the last look."""
     saved, step = facts.saved, facts.step
-    if saved is None or step is None:
+    if saved is None or step is None or saved > step:
         return None
     if saved == step:
         return "Checkpoint saved"

@@ -274,7 +274,8 @@ def _training(job: Job) -> dict[str, Any]:
 
 def _shaping(known: Training) -> dict[str, str]:
     """The reward regime, where the last reward and the number of rollouts tell it."""
-    found = regime(known.metrics.get("reward"), rollouts_per_step(known.metrics))
+    like = known.values if known.bucket is Bucket.RL else ()
+    found = regime(known.metrics.get("reward"), rollouts_per_step(known.metrics), like=like)
     return {} if found is None else {"shaping": found.value}
 
 

@@ -117,6 +117,9 @@ def test_what_gradients_add_to_a_loss(facts, words):
         ({"saved": 20, "before_step": 18}, "Checkpoint saved at 20. Stable"),
         ({"saved": 20, "before_step": 20}, "Stable"),
         ({"saved": 20}, "Stable"),
+        ({"saved": 60, "before_step": 20}, "Stable"),  # of a life that had got further
+        ({"behind": True}, "Its log is still being read"),
+        ({"behind": True, "saved": 26}, "Checkpoint saved. Its log is still being read"),
         ({"life": 2, "life_steps": 6, "resumed_from": 20}, "Resumed at 20. Stable"),
         ({"life": 2, "life_steps": 6, "first_step": 21}, "Resumed at 20. Stable"),
         ({"life": 2, "life_steps": 6, "first_step": 1}, "Started over. Stable"),

@@ -138,3 +138,26 @@ def test_explain(ctl, monkeypatch):
     result = ctl("explain", "hold")
     assert result.exit_code == 2
     assert "did you mean 'held'?" in result.stderr
+
+
+def test_explain_names_the_thresholds_and_those_that_were_changed(ctl, home, tmp_path):
+    config = tmp_path / "config.toml"
+    config.write_text("[rules.rl-collapse]\ngrad_norm_max = 3.5\n")
+    home["JOBMOND_CONFIG"] = str(config)
+    told = ctl("explain", "rl-collapse").stdout
+    assert "raw gradient norm above 3.5 or above 2.0x its window" in told
+    assert "Thresholds ([rules.rl-collapse] of the configuration):" in told
+    assert "  grad_norm_max = 3.5  (yours; the default is 1.0)" in told.splitlines()
+    assert "  window = 10" in told.splitlines()
+    assert "monitor-job-tables notes" in told
+
+
+def test_explain_without_a_usable_configuration_tells_the_defaults(ctl, home, tmp_path):
+    config = tmp_path / "config.toml"
+    config.write_text("[rules.rl-collapse]\ngrad_norm = 3.5\n")
+    home["JOBMOND_CONFIG"] = str(config)
+    result = ctl("explain", "rl-collapse")
+    assert "  grad_norm_max = 1.0" in result.stdout.splitlines()
+    assert "grad_norm" in result.stderr
+    assert "these are the defaults" in result.stderr
+    assert result.exit_code == 0

@@ -243,6 +243,10 @@ def test_what_a_log_says_of_its_training(make_job):
 def test_partial_credit_is_shaping_and_without_a_count_nothing_is(make_job):
     shaped = replace(TRAINING, metrics={**TRAINING.metrics, "reward": 0.2371093})
     assert job_object(make_job(training=shaped), NOW)["shaping"] == "shaped"
+    half = replace(TRAINING, metrics={**TRAINING.metrics, "reward": 0.5})
+    assert "shaping" not in job_object(make_job(training=half), NOW)
+    finer = replace(half, values=(0.234375, 0.5))
+    assert job_object(make_job(training=finer), NOW)["shaping"] == "base"
     uncounted = replace(TRAINING, metrics={"reward": 0.2371093})
     assert "shaping" not in job_object(make_job(training=uncounted), NOW)
 
