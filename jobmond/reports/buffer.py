@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jobmond.model.state import State
 from jobmond.reports.box import Column
 from jobmond.reports.times import span
 from jobmond.reports.view import View, note_cell, state_cell
@@ -19,11 +20,18 @@ def filling(job: Mapping[str, Any]) -> bool:
 
 
 def lines(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
-    """The buffer-filling table."""
+    """The buffer-filling table. How long a trainer has been coming up goes before the note."""
+    rows = [_filling(job, view) for job in jobs]
     if view.brief:
-        return view.table((JOB, STATE, ELAPSED, NOTE), [row(job, view) for job in jobs])
-    rows = [[cells[0], None, *cells[1:]] for cells in (row(job, view) for job in jobs)]
-    return view.table((JOB, Column("Step"), STATE, ELAPSED, NOTE), rows)
+        return view.table((JOB, STATE, ELAPSED, NOTE), rows)
+    stepless = [[cells[0], None, *cells[1:]] for cells in rows]
+    return view.table((JOB, Column("Step"), STATE, ELAPSED, NOTE), stepless)
+
+
+def _filling(job: Mapping[str, Any], view: View) -> list[object]:
+    *cells, note = row(job, view)
+    coming_up = job["state"] == State.RUNNING and job.get("trend")
+    return [*cells, f"{job['trend']}; {note}" if coming_up else note]
 
 
 def row(job: Mapping[str, Any], view: View) -> list[object]:

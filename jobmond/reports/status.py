@@ -57,10 +57,11 @@ def _bucket(bucket: Bucket, jobs: Sequence[Mapping[str, Any]], view: View) -> li
     if bucket is Bucket.OTHER:
         return _titled(_TITLES[bucket], catch_all.lines, jobs, view)
     gone = restarted(jobs)
-    present = [job for job in jobs if job not in gone]
+    left = {id(job) for job in gone}
+    present = [job for job in jobs if id(job) not in left]
     tabled = TABLES.get(bucket)
-    known = [] if tabled is None else [job for job in present if not buffer.filling(job)]
-    filling = [job for job in present if job not in known]
+    known = [job for job in present if tabled is not None and not buffer.filling(job)]
+    filling = [job for job in present if tabled is None or buffer.filling(job)]
     shown = _titled(_TITLES[bucket], tabled, known, view) if tabled is not None else []
     shown += _titled(f"{_TITLES[bucket]}, no metrics yet", buffer.lines, filling, view)
     return [*shown, *(restart_line(job, view) for job in gone)]

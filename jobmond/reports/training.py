@@ -91,7 +91,8 @@ def restarted(jobs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [
         job
         for job in jobs
-        if job.get("successor") in refs - {job["ref"]}
+        if job.get("successor") in refs
+        and job["successor"] != job["ref"]
         and continued(job["state"], job["successor"], f"{job['cluster']}/{job['native_id']}")
     ]
 

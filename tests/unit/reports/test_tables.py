@@ -1,5 +1,6 @@
 """The tables of the buckets that train, from job objects."""
 
+import json
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,12 +12,15 @@ from hypothesis import strategies as st
 from wcwidth import wcswidth
 
 from jobmond.analysis.figures import figure
+from jobmond.analysis.followed import with_trend
 from jobmond.model.state import Bucket, State
+from jobmond.model.training import Training
 from jobmond.reports import rl, sft
 from jobmond.reports.document import job_object, sft_grid
 from jobmond.reports.figures import progress
 from jobmond.reports.status import status_text
 from jobmond.reports.view import View
+from jobmond.store import codec
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -253,6 +257,74 @@ def test_jobs_without_metrics_have_a_table_of_their_own(arms, trained, view):
     titles = [lines[i + 1] for i, line in enumerate(lines) if not line]
     assert titles == ["RL", "RL, no metrics yet"]
     assert lines[-2].startswith("│ vega/9 │ —    │ RUNNING │")
+
+
+def test_how_long_a_trainer_has_been_coming_up(trained, view):
+    jobs = [
+        trained("fresh", ref="vega/9", trend="Bring-up for 12m", note="log: loading; fresh"),
+        trained("next", ref="vega/10", trend="Bring-up for 1m", state="PENDING", note="waiting"),
+    ]
+    lines = status_text(document(jobs), view)
+    assert lines[-3].split("│")[-2].strip() == "Bring-up for 12m; log: loading; fresh"
+    assert lines[-2].split("│")[-2].strip() == "waiting"
+
+
+def stored(job, trained, now):
+    """The job object of a job whose log was read, out of the store."""
+    told = with_trend(replace(job, training=trained), now=now)
+    kept = codec.load(Training, json.loads(json.dumps(codec.dump(told.training))))
+    return job_object(replace(told, training=kept), now)
+
+
+def test_the_known_tables_from_what_the_store_keeps(make_job, now, view):
+    """Numbers, regimes and the words of the trends: nothing is given but what a log has said."""
+    running = {"phase": "training", "dialect": "skyrl", "stepped_at": now, "records": 15}
+    shaped = Training(
+        **running,
+        bucket=Bucket.RL,
+        step=15,
+        max_step=80,
+        checkpoints=(5, 10, 15),
+        values=(0.6514, 0.653, 0.652, 0.651, 0.6526, 0.652, 0.652, 0.619),
+        grad_norms=(0.006, 0.007, 0.006),
+        metrics={
+            "reward": 0.619,  # 316.9 rollouts of 512
+            "policy_loss": -0.004,
+            "grad_norm": 0.006,
+            "generate/batch_num_seq": 512.0,
+        },
+    )
+    base = Training(
+        **running,
+        bucket=Bucket.RL,
+        step=26,
+        max_step=80,
+        checkpoints=(5, 10, 15, 20, 25),
+        values=(0.4505, 0.46, 0.4405, 0.455, 0.445, 0.45, 0.46, 0.44, 0.451),
+        grad_norms=(0.022, 0.019, 0.021),
+        metrics={
+            "reward": 0.451,  # 902 rollouts of 2000
+            "policy_loss": -0.093,
+            "grad_norm": 0.021,
+            "generate/batch_num_seq": 2000.0,
+        },
+    )
+    cold = Training(
+        **running,
+        bucket=Bucket.SFT,
+        step=320,
+        max_step=916,
+        values=(1.5, 1.46, 1.44, 1.4, 1.38, 1.35, 1.32, 1.3, 1.27, 1.24, 1.21),
+        grad_norms=(0.9, 0.8, 0.85, 0.84),
+        metrics={"loss": 1.21, "grad_norm": 0.84},
+    )
+    arm = make_job(run="<run>", bucket=Bucket.RL)
+    rl_jobs = [stored(arm, shaped, now), stored(arm, base, now)]
+    brief = replace(view, brief=True)
+    assert text(rl.lines(rl_jobs, brief)) == (GOLDEN / "rl_table.txt").read_bytes()
+    cell = make_job(run="<run> cold-start 2ep", bucket=Bucket.SFT)
+    sft_jobs = [stored(cell, cold, now)]
+    assert text(sft.lines(sft_jobs, brief)) == (GOLDEN / "sft_table.txt").read_bytes()
 
 
 @pytest.mark.parametrize(
