@@ -8,7 +8,7 @@ from jobmond.reports.box import Column
 from jobmond.reports.times import span
 from jobmond.reports.view import View, note_cell, state_cell
 
-JOB = Column("Job", least=12, whole=32)
+JOB = Column("Job", least=16, whole=32)
 STATE = Column("State", least=7, whole=13)
 ELAPSED = Column("Elapsed")
 NOTE = Column("Note", least=8)

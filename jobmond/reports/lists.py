@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobmond.reports.box import Column
+from jobmond.reports.box import Column, least_width
 from jobmond.reports.buffer import JOB, STATE
 from jobmond.reports.times import span
 from jobmond.reports.view import View, state_cell
@@ -21,7 +21,14 @@ def history_text(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
         Column("Elapsed"),
         Column("Cause", least=8),
     )
-    return view.table(columns, [_ended(job, view) for job in jobs])
+    rows = [_ended(job, view) for job in jobs]
+    if view.fit is None or least_width(columns, rows) <= view.fit:
+        return view.table(columns, rows)
+    joined = [
+        [f"{ref} {name}", state, f"{ended} after {elapsed}", cause]
+        for ref, name, state, ended, elapsed, cause in rows
+    ]
+    return view.table((JOB, STATE, columns[3], columns[5]), joined)
 
 
 def _ended(job: Mapping[str, Any], view: View) -> list[object]:
@@ -88,7 +95,14 @@ def followups_text(followups: Sequence[Mapping[str, Any]], view: View) -> list[s
         ]
         for f in followups
     ]
-    return [*view.table(columns, rows), "`jobmonctl done ID` closes one."]
+    table = view.table(columns, rows)
+    if view.fit is not None and least_width(columns, rows) > view.fit:
+        joined = [
+            [owed, ref, f"{kind}, {state} since {since}: {title}"]
+            for owed, ref, kind, since, state, title in rows
+        ]
+        table = view.table((columns[0], JOB, columns[-1]), joined)
+    return [*table, "`jobmonctl done ID` closes one."]
 
 
 def _standing(followup: Mapping[str, Any]) -> str:

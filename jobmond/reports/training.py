@@ -52,7 +52,8 @@ def trained(
     Numbers leave their columns before the trend becomes narrower than `readable`.
     """
     marked = marks or [""] * len(jobs)
-    name = replace(name, whole=_whole(jobs, view))
+    longest = _whole(jobs, view)
+    name = replace(name, whole=longest, least=min(longest, _WORD))
     for fold in range(max(number.folds for number in numbers) + 1):
         kept = [number for number in numbers if not 0 < number.folds <= fold]
         folded = [number for number in numbers if number not in kept]

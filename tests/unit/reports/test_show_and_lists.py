@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from wcwidth import wcswidth
 
 from jobmond.model.job import Choices, LogEvidence
 from jobmond.model.observation import TaskCounts
@@ -252,3 +253,26 @@ def test_many_metrics_are_counted(make_job, view):
     training = Training(dialect="verl", metrics={f"m{n}": float(n) for n in range(205)})
     lines = show_text(job_object(make_job(training=training), NOW), view)
     assert lines[-1] == "  and 5 more"
+
+
+@pytest.mark.parametrize("fit", [80, 60])
+def test_narrow_lists_cut_neither_refs_nor_numbers(failed, view, fit):
+    narrow = replace(view, fit=fit)
+    ended = {**failed, "ref": "jupiter/12345678", "ended_at": "2026-11-28T11:50:00Z"}
+    owed = {
+        "id": 12345,
+        "ref": "jupiter/12345678",
+        "kind": "deep-probe",
+        "title": "a new setting: read its rollouts",
+        "opened_at": "2026-11-28T11:00:00Z",
+    }
+    waiting = {"ref": "jupiter/12345678", "name": "a-long-name" * 3, "state": "OUT_OF_MEMORY"}
+    for lines, parts in (
+        (history_text([ended], narrow), ("jupiter/12345678", "2026-11-28", "12:50", "50m")),
+        (followups_text([owed], narrow)[:-1], ("12345", "jupiter/12345678", "2026-11-28", "12:00")),
+        (discovery_text([waiting], narrow)[:-1], ("jupiter/12345678", "OUT_OF_MEMORY")),
+    ):
+        assert {wcswidth(line) for line in lines} == {wcswidth(lines[0])}
+        assert wcswidth(lines[0]) <= fit
+        words = {word.strip(":,") for line in lines for word in line.replace("│", " ").split()}
+        assert words >= set(parts)
