@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Protocol
 
 import structlog
@@ -67,7 +68,14 @@ class Daemon:
         self.notice: Callable[[], Coroutine[Any, Any, None]] = _nothing
         self.lanes = Lanes(self._sweep)
         settings = app.parts.settings
-        self._again = _again(settings)
+        self._again, self._chores_again = Again(*_pauses(settings)), Again(*_pauses(settings))
+        self._chores: Mapping[str, Callable[[], Coroutine[Any, Any, None]]] = {
+            "idle": self._idle_or_not,
+            "look": partial(self._look, "again"),
+            "rest": self._rest,
+            "report": self._report,
+            "expire": self.app.expire,
+        }
         self.bell = Bell(
             app.clock,
             ring=self._rung,
@@ -110,12 +118,15 @@ class Daemon:
         for what, work, patience_s in (
             ("deliver", self.app.deliver, None),
             ("pick up", self.pick_up, NOTICE_S),
-            ("report", self.app.report, None),
+            ("report", partial(self._chore, "report"), None),
+            ("idle", partial(self._chore, "idle"), None),
         ):
             await asyncio.wait([self._spawn(work(), what)], timeout=patience_s)
+        self._rung("start")
+
+    async def _idle_or_not(self) -> None:
         if not await self.app.watched():
             self.idle()
-        self._rung("start")
 
     def stop(self) -> None:
         """Ask the daemon to end."""
@@ -135,12 +146,12 @@ class Daemon:
         all changes that came meanwhile, and fall asleep where nothing is left to watch."""
         if not self._report_owed:
             self._report_owed = True
-            self._spawn(self._report(), "report")
+            self._spawn(self._chore("report"), "report")
 
     async def _report(self) -> None:
+        self._report_owed = False  # what changes from here on is not in this report
         if not await self.app.watched():
             self.bell.sleep()
-        self._report_owed = False  # what changes from here on is not in this report
         await self.app.report()
 
     async def request(self, name: str | None, wait: bool) -> Sequence[Mapping[str, Any]]:
@@ -178,7 +189,7 @@ class Daemon:
             self._again.failed(name, at_s=self.app.clock.monotonic())
             raise
         self._again.worked(name)
-        self._spawn(self._rest(), "rest")
+        self._spawn(self._chore("rest"), "rest")
         return result
 
     async def _noticed(self) -> None:
@@ -186,7 +197,19 @@ class Daemon:
         await asyncio.wait([self._spawn(self.notice(), "notice")], timeout=NOTICE_S)
 
     def _rung(self, why: str) -> None:
-        self._spawn(self._look(why), "look")
+        self._spawn(self._chore("look", partial(self._look, why)), "look")
+
+    async def _chore(
+        self, what: str, work: Callable[[], Coroutine[Any, Any, None]] | None = None
+    ) -> None:
+        """Work that nobody asks for again: where the database did not take it, it is done again
+        soon, or what it failed of would never be over."""
+        try:
+            await (work or self._chores[what])()
+        except StoreError:
+            self._chores_again.failed(what, at_s=self.app.clock.monotonic())
+            raise
+        self._chores_again.worked(what)
 
     async def _look(self, why: str) -> None:
         """Sweep everything there is to watch; fall asleep where there is nothing."""
@@ -221,7 +244,9 @@ class Daemon:
         now = self.app.clock.now()
         if self._expired_at is None or abs(now - self._expired_at) > EXPIRE_EVERY:
             self._expired_at = now
-            self._spawn(self.app.expire(), "expire")
+            self._spawn(self._chore("expire"), "expire")
+        for what in self._chores_again.due(self.app.clock.monotonic()):
+            self._once(partial(self._chore, what), what)
         self._tell_systemd()
 
     def _tell_systemd(self) -> None:
@@ -264,7 +289,8 @@ class Daemon:
             await self.app.replace(parts)
             self._wrong = None
         self.bell.set_grid(settings.poll_interval, settings.jitter)
-        self._again = _again(settings)
+        for again in (self._again, self._chores_again):  # what waits goes on waiting
+            again.first, again.longest = _pauses(settings)
         journal.info("configuration read again")
         return True
 
@@ -297,8 +323,9 @@ class Daemon:
         self._tell_systemd()
 
 
-def _again(settings: Settings) -> Again:
-    return Again(settings.backoff_min, min(settings.backoff_max, settings.poll_interval))
+def _pauses(settings: Settings) -> tuple[timedelta, timedelta]:
+    """The first and the longest pause before work that the database did not take."""
+    return settings.backoff_min, min(settings.backoff_max, settings.poll_interval)
 
 
 def row(result: Result, now: datetime) -> dict[str, Any]:

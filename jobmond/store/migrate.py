@@ -83,7 +83,10 @@ def check_whole(connection: Connection, where: str) -> None:
         said = connection.execute(text("PRAGMA quick_check(1)")).scalar()
         if said != "ok":
             first = str(said).strip().splitlines()[-1]
-            raise StoreError(f"{where} is damaged: {first}; restore a copy of it")
+            raise StoreError(
+                f"{where} is damaged: {first}; with jobmond stopped, "
+                f"restore a copy of it and remove {where}-wal"
+            )
 
 
 def revision(connection: Connection, where: str) -> str | None:

@@ -15,8 +15,9 @@ _SQLITE = {
     sqlite3.SQLITE_READONLY: "database is read-only: {where}; check its owner and mode",
     sqlite3.SQLITE_CANTOPEN: "cannot open the database {where}; check its folder's owner and mode",
     sqlite3.SQLITE_IOERR: "the disk under {where} failed: {said}",
-    sqlite3.SQLITE_CORRUPT: "{where} is damaged: {said}; restore a copy of it",
-    sqlite3.SQLITE_NOTADB: "{where} is not a database",
+    sqlite3.SQLITE_CORRUPT: "{where} is damaged: {said}; with jobmond stopped, restore a copy of "
+    "it and remove {where}-wal",
+    sqlite3.SQLITE_NOTADB: "{where} is not a database: restore a copy of it, or correct the url",
 }
 
 

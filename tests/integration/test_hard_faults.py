@@ -8,6 +8,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.host import Host, RunningDaemon, is_root, pid_of, until
+from tests.integration.team import Team
 from tests.needs import need
 
 # A sweep only when asked for, or because the one before was not stored.
@@ -29,6 +31,8 @@ slurm = false
 """
 TRACEBACK = 'Traceback (most recent call last):\n  File "t.py", line 1\nValueError: bad shape\n'
 MOST_BYTES = 400 * 2**20  # of memory
+LOCKED_S = 60.0
+ANY_NUMBER = "on_demand_per_hour = 1000\non_demand_burst = 1000\n"  # of sweeps
 
 
 @dataclass
@@ -125,6 +129,30 @@ def whole(database: Path) -> bool:
 def told_once(daemon: RunningDaemon, words: str) -> bool:
     lines = [line for line in daemon.said.splitlines() if words in line and "level=error" in line]
     return len(lines) == 1
+
+
+@pytest.fixture
+def team() -> Iterator[Team]:
+    made = Team()
+    yield made
+    made.close()
+
+
+def receivers(folder: Path, team: Team) -> str:
+    """A file, and two receivers at one place."""
+    text = f'[sinks.news]\nkind = "file"\npath = "{folder}/news.jsonl"\n'
+    for name in ("team", "ops"):
+        url = folder / f"url-{name}"
+        url.write_text(f"{team.url}/{name}\n")
+        text += f'[sinks.{name}]\nkind = "webhook"\nurl_file = "{url}"\ntimeout = "60s"\n'
+    return text
+
+
+def told_in(folder: Path, ref: str) -> list[dict[str, object]]:
+    news = folder / "news.jsonl"
+    lines = news.read_text().splitlines() if news.exists() else []
+    told = [json.loads(line) for line in lines]
+    return [n for n in told if n["job"] and n["job"]["ref"] == ref and n["after"] == "FAILED"]
 
 
 # no room
@@ -260,29 +288,67 @@ def test_a_read_only_disk_is_one_line(make: Callable[..., Host], disk: Callable[
 # locked
 
 
-def test_a_locked_database_is_waited_for(make: Callable[..., Host]) -> None:
-    host = make()
+def test_a_database_that_is_locked_for_a_minute_is_waited_for(
+    make: Callable[..., Host], team: Team, tmp_path: Path
+) -> None:
+    host = make(f"{ANY_NUMBER}{QUIET}{receivers(tmp_path, team)}", NO_PROXY="127.0.0.1")
     daemon = host.daemon()
     process, ref = doomed(host)
     with contextlib.closing(sqlite3.connect(host.state / "jobmond.db")) as other:
         other.isolation_level = None
         other.execute("BEGIN IMMEDIATE")
+        began_s = time.monotonic()
         let_fail(process)
         words = "database is locked by another process"
-        assert words in one_line(host.ctl("sweep", "--wait"), 1)
-        assert host.job(ref)["state"] == "RUNNING"
-        assert words in one_line(host.ctl("label", ref, "+x"), 1)
+        while time.monotonic() - began_s < LOCKED_S:  # each waits for the lock for a while
+            assert words in one_line(host.ctl("sweep", "--wait", "--cluster", "here"), 1)
+            assert words in one_line(host.ctl("label", ref, "+x"), 1)
+            assert host.job(ref)["state"] == "RUNNING"
         assert told_once(daemon, words), daemon.said
         # One that starts meanwhile is refused because of us, not because of the lock.
         assert "another jobmond holds the database" in one_line(host.jobmond("run"), 1)
         other.execute("ROLLBACK")
     until(lambda: daemon.says("works again"), "it goes on by itself")
-    until(lambda: failures(host, ref), "the failure is told")
+    until(lambda: told_in(tmp_path, ref), "the failure is told")
+    until(lambda: len(team.asked) == 2 * len(team.taken) > 0, "and so are the receivers")
     host.ctl("sweep", "--wait")
-    assert len(failures(host, ref)) == 1
+    assert len(told_in(tmp_path, ref)) == 1
+    assert [n["after"] for n in team.taken].count("FAILED") == 1
+    assert len(set(team.asked)) == len(team.asked)
     assert daemon.stop() == 0
     assert "Traceback" not in daemon.said
     assert whole(host.state / "jobmond.db")
+
+
+def test_what_a_receiver_took_while_the_database_was_locked_is_not_sent_again(
+    make: Callable[..., Host], team: Team, tmp_path: Path
+) -> None:
+    host = make(QUIET + receivers(tmp_path, team), NO_PROXY="127.0.0.1")
+    daemon = host.daemon()
+    process, ref = doomed(host)
+    before = len(team.asked)
+    team.gate.clear()
+    let_fail(process)
+    assert host.ctl("sweep", "--wait").returncode == 0
+    until(lambda: len(team.asked) == before + 2, "both receivers are asked")
+    with contextlib.closing(sqlite3.connect(host.state / "jobmond.db")) as other:
+        other.isolation_level = None
+        other.execute("BEGIN IMMEDIATE")
+        team.gate.set()
+        words = "database is locked by another process"
+        until(lambda: daemon.says(words), "nothing can be noted")
+        # Rounds begin every few seconds; a person who asks waits as long as two of them.
+        for _ in range(4):
+            one_line(host.ctl("label", ref, "+x"), 1)
+        assert told_once(daemon, words), daemon.said
+        other.execute("ROLLBACK")
+    until(lambda: daemon.says("works again"), "it goes on by itself")
+    until(
+        lambda: not [s for s in host.status()["sinks"] if s["undelivered"]],
+        "everything is noted",
+    )
+    assert len(team.asked) == before + 2
+    assert daemon.stop() == 0
 
 
 # damaged
@@ -317,6 +383,83 @@ def swept(tmp_path: Path) -> Iterator[Host]:
     assert done.returncode == 0, done.stderr
     yield host
     host.close()
+
+
+@pytest.mark.parametrize("damage", [_cut_in_half, _cut_to_nothing])
+def test_a_database_that_is_cut_short_under_a_daemon(
+    make: Callable[..., Host], damage: Callable[[Path], None]
+) -> None:
+    host = make()
+    daemon = host.daemon()
+    process, ref = doomed(host)
+    database = host.state / "jobmond.db"
+    copy = _copied(host)
+    report = host.report()
+    host.status()  # it looks at the file whenever it uses it
+    damage(database)
+    let_fail(process)
+    words = f"the database {database} was cut short while in use: stop jobmond, put the right file"
+    for ask in (("sweep", "--wait"), ("label", ref, "+x"), ("status",)):
+        assert words in one_line(host.ctl(*ask), 1)
+    until(lambda: told_once(daemon, words), "it is said")
+    for _ in range(3):
+        one_line(host.ctl("sweep", "--wait", "--cluster", "here"), 1)
+    assert told_once(daemon, words), daemon.said
+    assert daemon.stop() == 0
+    assert "Traceback" not in daemon.said
+    assert host.report() == report  # what was known stands
+    assert host.ctl("status", "--json").returncode == 3
+    assert str(database) in one_line(host.jobmond("run"), 1)
+    assert host.news(ref)[-1:] == [] or host.news(ref)[-1]["after"] != "FAILED"
+
+    database.with_name("jobmond.db-wal").unlink(missing_ok=True)
+    database.write_bytes(copy)
+    after = host.daemon()
+    until(lambda: failures(host, ref), "what happened meanwhile is told")
+    assert host.job(ref)["state"] == "FAILED"
+    assert after.stop() == 0
+    assert whole(database)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [(_nonsense_inside, "is damaged"), (_nonsense_at_the_head, "is not a database")],
+)
+def test_a_database_that_is_written_over_under_a_daemon(
+    make: Callable[..., Host], damage: Callable[[Path], None], words: str
+) -> None:
+    """Found where it is read again, at the latest at the next start; never silently mended."""
+    host = make()
+    daemon = host.daemon()
+    process, ref = doomed(host)
+    database = host.state / "jobmond.db"
+    copy = _copied(host)  # after which the daemon reads the file anew
+    damage(database)
+    let_fail(process)
+    for _ in range(3):
+        line = one_line(host.ctl("sweep", "--wait", "--cluster", "here"), 1)
+        assert words in line
+        assert str(database) in line
+    assert words in one_line(host.ctl("label", ref, "+x"), 1)
+    until(lambda: told_once(daemon, words), "it is said")
+    assert daemon.stop() == 0
+    assert "Traceback" not in daemon.said
+    assert words in one_line(host.jobmond("run"), 1)
+    assert failures(host, ref) == []
+
+    database.with_name("jobmond.db-wal").unlink(missing_ok=True)
+    database.write_bytes(copy)
+    after = host.daemon()
+    until(lambda: failures(host, ref), "what happened meanwhile is told")
+    assert after.stop() == 0
+
+
+def _copied(host: Host) -> bytes:
+    """The database with all that was committed, in one file."""
+    database = host.state / "jobmond.db"
+    with contextlib.closing(sqlite3.connect(database)) as other:
+        assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+    return database.read_bytes()
 
 
 def test_a_damaged_database_is_one_line_and_left_as_it_is(swept: Host) -> None:

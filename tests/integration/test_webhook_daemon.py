@@ -1,58 +1,15 @@
 """Real daemons, killed while a receiver hangs; and one sweep without a daemon."""
 
-import json
 import signal
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.integration.host import Host, until
+from tests.integration.team import Team
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
-
-
-class Team:
-    """A receiver in a thread. While `hanging`, no request gets an answer."""
-
-    def __init__(self) -> None:
-        self.came: list[dict[str, Any]] = []
-        self.taken: list[dict[str, Any]] = []
-        self.hanging = threading.Event()
-        self.freed = threading.Event()
-        team = self
-
-        class Answers(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                news = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                team.came.append(news)
-                if team.hanging.is_set():
-                    team.freed.wait()
-                    return
-                if news["key"] not in [one["key"] for one in team.taken]:
-                    team.taken.append(news)
-                self.send_response(204)
-                self.end_headers()
-
-            def log_message(self, *args: object) -> None: ...
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-        self._thread.start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/hook"
-
-    def close(self) -> None:
-        self.freed.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
 @pytest.fixture
