@@ -99,6 +99,43 @@ class HttpApi(Protocol):
     async def close(self) -> None: ...
 
 
+class KubeApi(Protocol):
+    """Reads from the API server of one Kubernetes cluster, one request after another.
+
+    Credentials are its own business: they are loaded at the first request, and again when they
+    expire, when their files change and when they are refused.
+    """
+
+    @property
+    def logins(self) -> int:
+        """How often credentials were loaded since it was made."""
+        ...
+
+    async def namespace(self, *, timeout_s: float) -> str:
+        """The namespace that is meant where none is named.
+
+        Raises:
+            TransportError: as for `get`.
+        """
+        ...
+
+    async def get(
+        self, path: str, query: Mapping[str, str], *, timeout_s: float, max_bytes: int
+    ) -> HttpAnswer:
+        """GET `path` (absolute, its segments quoted). Any status but 401 and 429 is an answer.
+
+        Being throttled is waited out as the server asks, within `timeout_s`, which is for all of
+        it. More than `max_bytes` of a body is an error, not an answer.
+
+        Raises:
+            TransientTransportError: no whole answer; trying again later can help.
+            NeedsPersonError: the credentials were refused, or there are none that can be used.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
 class Offload(Protocol):
     """Runs a pure computation where it does not hold up the event loop."""
 
@@ -144,25 +181,9 @@ _NOT_ASKED = NotApplicable()
 
 
 @dataclass(frozen=True, slots=True)
-class SweepView:
-    """What one sweep saw of a cluster's running jobs.
-
-    `read` is how many have a log that was read in this sweep. `hushed` are the ids of those that
-    fell silent together, where they are most of them: one cause, not each job's own.
-    """
-
-    read: int = 0
-    hushed: frozenset[str] = frozenset()
-
-
-_ALONE = SweepView()
-
-
-@dataclass(frozen=True, slots=True)
 class Case:
     """What a rule sees of one life: the job as it was, and as this sweep sees it.
 
-    `log` is this sweep's look at the log, `view` what the sweep saw of the whole cluster.
     `series` is None where no metrics were read. `exported` is how many rows of traces the log
     says were uploaded (0 where it was read and says nothing of it).
     """
@@ -171,8 +192,6 @@ class Case:
     job: Job
     now: datetime
     series: RunSeries | None = None
-    log: Reading[LogTail] = _NOT_ASKED
-    view: SweepView = _ALONE
     trials: Reading[Trials] = _NOT_ASKED
     engine: Reading[Engine] = _NOT_ASKED
     exported: Reading[int] = _NOT_ASKED

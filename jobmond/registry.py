@@ -91,6 +91,8 @@ def _name(module: str) -> str:
 rules: Registry[Any] = Registry("rule", "jobmond.rules")
 sinks: Registry[Any] = Registry("sink", "jobmond.sinks")
 backends: Registry[Any] = Registry("backend", "jobmond.backends")
-# HTTP carries requests, not scripts: what needs it is handed the `HttpApi` port.
-transports: Registry[Any] = Registry("transport", "jobmond.transports", apart=frozenset({"http"}))
+# HTTP and the API of Kubernetes carry requests, not scripts: what needs them is handed their port.
+transports: Registry[Any] = Registry(
+    "transport", "jobmond.transports", apart=frozenset({"http", "kube"})
+)
 parsers: Registry[Any] = Registry("dialect", "jobmond.parsers")

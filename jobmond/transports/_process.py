@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -93,19 +93,24 @@ class Shell(asyncio.SubprocessProtocol):
 
 @contextlib.asynccontextmanager
 async def running(
-    command: Sequence[str], intake: Intake, *, grace_s: float, stdin: int = subprocess.PIPE
+    command: Sequence[str],
+    intake: Intake,
+    *,
+    grace_s: float,
+    stdin: int = subprocess.PIPE,
+    env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Shell]:
     """A program in a process group of its own, gone with everything in it on leaving.
 
     `grace_s` bounds the waits that cannot be allowed to last: for output that an escaped process
     holds open after the script's end, and for a killed process that the kernel keeps (a dead file
-    server).
+    server). `env` is its whole environment, None for ours.
 
     Raises:
         OSError: the program cannot be started.
     """
     pipes, shell = await asyncio.get_running_loop().subprocess_exec(
-        lambda: Shell(intake, grace_s), *command, stdin=stdin, start_new_session=True
+        lambda: Shell(intake, grace_s), *command, stdin=stdin, start_new_session=True, env=env
     )
     try:
         yield shell
@@ -121,7 +126,13 @@ async def running(
         pipes.close()
 
 
-async def said(command: Sequence[str], *, timeout_s: float, grace_s: float) -> Said:
+async def said(
+    command: Sequence[str],
+    *,
+    timeout_s: float,
+    grace_s: float,
+    env: Mapping[str, str] | None = None,
+) -> Said:
     """What a program says that reads nothing; it has no terminal to ask anybody at.
 
     Raises:
@@ -131,7 +142,7 @@ async def said(command: Sequence[str], *, timeout_s: float, grace_s: float) -> S
     whole = _Whole()
     async with (
         asyncio.timeout(timeout_s),
-        running(command, whole, grace_s=grace_s, stdin=subprocess.DEVNULL) as program,
+        running(command, whole, grace_s=grace_s, stdin=subprocess.DEVNULL, env=env) as program,
     ):
         await program.settled.wait()
     return Said(program.status, bytes(whole.held), bytes(program.stderr))

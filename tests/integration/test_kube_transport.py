@@ -1,0 +1,371 @@
+"""The client of a Kubernetes API server against a scripted one, over real HTTP."""
+
+import asyncio
+import json
+import os
+import stat
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+from aiohttp import web
+
+from jobmond.clock import SystemClock
+from jobmond.errors import NeedsPersonError, TransientTransportError
+from jobmond.transports.kube import KubeClient
+from tests import kube
+from tests.unit.builders import NOW
+
+JOBS = "/apis/batch/v1/namespaces/ml/jobs"
+PATIENCE_S = 20.0
+
+
+class Calendar:
+    """A clock that a test sets; durations are real."""
+
+    def __init__(self):
+        self.at = NOW
+        self._real = SystemClock()
+        self.ahead_s = 0.0
+
+    def now(self):
+        return self.at
+
+    def monotonic(self):
+        return self._real.monotonic() + self.ahead_s
+
+    def later(self, **by):
+        self.at += timedelta(**by)
+        self.ahead_s += timedelta(**by).total_seconds()
+
+
+@pytest.fixture
+async def server():
+    async with kube.api_server() as made:
+        yield made
+
+
+@pytest.fixture
+async def client(server, tmp_path):
+    made = KubeClient(clock=Calendar(), kubeconfig=kube.kubeconfig(tmp_path, server.url), env={})
+    yield made
+    await made.close()
+
+
+async def get(client, path=JOBS, *, timeout_s=PATIENCE_S, max_bytes=1_000_000, **query):
+    return await client.get(path, query, timeout_s=timeout_s, max_bytes=max_bytes)
+
+
+def once(*answers):
+    """A fault that gives these answers in turn, and then none."""
+    left = list(answers)
+
+    async def fault(request):
+        return left.pop(0) if left else None
+
+    return fault
+
+
+def text(status, body=b"", **headers):
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return web.Response(status=status, body=body, headers={**kube.TEXT, **named})
+
+
+async def test_an_answer_comes_whole_with_the_token(server, client):
+    server.state.put("jobs", kube.job())
+    answer = await get(client, limit="500")
+    assert answer.status == 200
+    assert [j["metadata"]["name"] for j in json.loads(answer.body)["items"]] == ["train"]
+    assert server.requests[0].headers["Authorization"] == "Bearer secret-token"
+    assert server.requests[0].query_string == "limit=500"
+    assert client.logins == 1
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 409, 410, 422, 500, 502, 503, 504])
+async def test_other_statuses_are_answers(server, client, status):
+    server.fault = once(text(status, b"<html>no</html>"))
+    answer = await get(client)
+    assert (answer.status, answer.body) == (status, b"<html>no</html>")
+    assert len(server.requests) == 1
+
+
+async def test_throttling_is_waited_out_as_asked(server, client):
+    busy = [text(429, b"Too many requests\n", Retry_After="0") for _ in range(2)]
+    server.fault = once(*busy, text(503, b"", Retry_After="0"))
+    assert (await get(client)).status == 200
+    assert len(server.requests) == 4
+
+
+async def test_throttling_to_the_end_is_no_answer(server, client):
+    server.fault = once(*[text(429, b"", Retry_After="0") for _ in range(9)])
+    with pytest.raises(TransientTransportError, match="throttles"):
+        await get(client)
+    assert len(server.requests) == 4
+
+
+async def test_a_wait_that_is_longer_than_there_is_time_is_not_begun(server, client):
+    server.fault = once(text(429, b"", Retry_After="3600"))
+    with pytest.raises(TransientTransportError, match="left alone for 3600 s"):
+        await get(client)
+    assert len(server.requests) == 1
+
+
+async def test_refused_credentials_are_loaded_once_more_and_then_a_persons_turn(server, tmp_path):
+    clock = Calendar()
+    path = kube.kubeconfig(tmp_path, server.url)
+    client = KubeClient(clock=clock, kubeconfig=path, context="lab", env={})
+    server.token = "another"
+    with pytest.raises(NeedsPersonError, match="refuses the credentials") as refused:
+        await get(client)
+    assert refused.value.remedy == f"kubectl --kubeconfig {path} --context lab get jobs"
+    assert (len(server.requests), client.logins) == (2, 2)
+    assert not await client.acted()
+    clock.later(minutes=59)
+    assert not await client.acted()
+    clock.later(minutes=2)
+    assert await client.acted()
+    await client.close()
+
+
+async def test_somebody_who_writes_the_kubeconfig_has_acted(server, tmp_path):
+    path = kube.kubeconfig(tmp_path, server.url)
+    client = KubeClient(clock=Calendar(), kubeconfig=path, env={})
+    server.token = "fresh"
+    with pytest.raises(NeedsPersonError):
+        await get(client)
+    kube.kubeconfig(tmp_path, server.url, user={"token": "fresh"})
+    os.utime(path, ns=(1, 1))
+    assert await client.acted()
+    client.retry_login()
+    assert (await get(client)).status == 200
+    await client.close()
+
+
+async def test_a_file_of_the_credentials_that_changes_is_read_again(server, tmp_path):
+    clock = Calendar()
+    token = tmp_path / "token"
+    token.write_text("one")
+    path = kube.kubeconfig(tmp_path, server.url, user={"tokenFile": "token"})
+    client = KubeClient(clock=clock, kubeconfig=path, env={})
+    await get(client)
+    token.write_text("two")
+    os.utime(token, ns=(1, 1))
+    clock.later(seconds=31)
+    await get(client)
+    sent = [request.headers["Authorization"] for request in server.requests]
+    assert sent == ["Bearer one", "Bearer two"]
+    await client.close()
+
+
+async def test_reset(server, client):
+    async def reset(request):
+        request.transport.abort()
+        return web.Response()
+
+    server.fault = reset
+    with pytest.raises(TransientTransportError, match=r"closed the connection|no answer"):
+        await get(client)
+
+
+async def test_cut_short(server, client):
+    async def cut(request):
+        response = web.StreamResponse(headers={"Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(b'{"items": [')
+        request.transport.abort()
+        return response
+
+    server.fault = cut
+    with pytest.raises(TransientTransportError, match="cut short"):
+        await get(client)
+
+
+async def test_a_hang_ends_when_the_time_is_up(server, client):
+    over = asyncio.Event()
+
+    async def hang(request):
+        await over.wait()
+
+    server.fault = hang
+    with pytest.raises(TransientTransportError, match=r"no whole answer within 0\.3 s"):
+        await get(client, timeout_s=0.3)
+    over.set()
+
+
+async def test_a_drip_ends_when_the_time_is_up(server, client):
+    async def drip(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b" ")
+            await asyncio.sleep(0.02)
+
+    server.fault = drip
+    with pytest.raises(TransientTransportError, match=r"no whole answer within 0\.3 s"):
+        await get(client, timeout_s=0.3)
+
+
+async def test_nobody_there(tmp_path):
+    path = kube.kubeconfig(tmp_path, "http://127.0.0.1:1")
+    client = KubeClient(clock=Calendar(), kubeconfig=path, env={})
+    with pytest.raises(TransientTransportError, match=r"127\.0\.0\.1:1: .*refused"):
+        await get(client)
+    await client.close()
+
+
+async def test_http_where_https_is_spoken(server, tmp_path):
+    path = kube.kubeconfig(tmp_path, server.url.replace("http://", "https://"))
+    client = KubeClient(clock=Calendar(), kubeconfig=path, env={})
+    with pytest.raises(TransientTransportError, match="no connection to the API server"):
+        await get(client)
+    await client.close()
+
+
+async def test_too_much_is_no_answer(server, client):
+    server.fault = once(text(200, b"x" * 1001), text(200, b"x" * 1000))
+    with pytest.raises(TransientTransportError, match="more than 1000 bytes"):
+        await get(client, max_bytes=1000)
+    assert len((await get(client, max_bytes=1000)).body) == 1000
+
+
+async def test_a_redirect_is_not_followed(server, client):
+    server.fault = once(web.Response(status=302, headers={"Location": "http://127.0.0.1:1/"}))
+    assert (await get(client)).status == 302
+
+
+async def test_one_call_after_another(server, client):
+    await asyncio.gather(*(get(client) for _ in range(8)))
+    assert (len(server.requests), server.most_at_once) == (8, 1)
+
+
+async def test_the_namespace_is_that_of_the_context(server, tmp_path):
+    path = kube.kubeconfig(tmp_path, server.url, namespace="team")
+    client = KubeClient(clock=Calendar(), kubeconfig=path, env={})
+    assert await client.namespace(timeout_s=PATIENCE_S) == "team"
+    assert server.requests == []
+    await client.close()
+
+
+async def test_the_environment_names_the_kubeconfig(server, tmp_path):
+    path = kube.kubeconfig(tmp_path, server.url)
+    client = KubeClient(clock=Calendar(), env={"KUBECONFIG": f"/nowhere:{path}"})
+    assert (await get(client)).status == 200
+    await client.close()
+
+
+def plugin(folder, body):
+    path = folder / "plugin"
+    path.write_text(f"#!{sys.executable}\n{body}")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    version = "client.authentication.k8s.io/v1"
+    return {"exec": {"command": "./plugin", "apiVersion": version, "env": None, "args": ["a"]}}
+
+
+SAYS_TOKEN = """
+import json, os, sys
+info = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
+count = len(open(sys.argv[0] + ".runs", "a+").write("x") and open(sys.argv[0] + ".runs").read())
+assert info["kind"] == "ExecCredential" and info["spec"] == {"interactive": False}
+print(json.dumps({"apiVersion": info["apiVersion"], "kind": "ExecCredential", "status":
+    {"token": "t%d" % count, "expirationTimestamp": "2026-11-29T13:00:00Z"}}))
+"""
+
+
+async def test_a_credential_plugin_is_asked_again_when_its_token_expires(server, tmp_path):
+    clock = Calendar()  # noon
+    path = kube.kubeconfig(tmp_path, server.url, user=plugin(tmp_path, SAYS_TOKEN))
+    client = KubeClient(clock=clock, kubeconfig=path, env={"PATH": os.environ["PATH"]})
+    await get(client)
+    await get(client)
+    clock.later(minutes=59, seconds=30)
+    await get(client)
+    sent = [request.headers["Authorization"] for request in server.requests]
+    assert sent[0] == sent[1] != sent[2]
+    assert client.logins == 2
+    await client.close()
+
+
+async def test_a_credential_plugin_that_fails_says_why(server, tmp_path):
+    body = "import sys; sys.exit('the SSO session has expired: aws sso login')"
+    path = kube.kubeconfig(tmp_path, server.url, user=plugin(tmp_path, body))
+    client = KubeClient(clock=Calendar(), kubeconfig=path, env={"PATH": os.environ["PATH"]})
+    with pytest.raises(TransientTransportError, match="session has expired: aws sso login"):
+        await get(client)
+
+
+async def test_a_credential_plugin_that_hangs_is_ended_with_its_children(server, tmp_path):
+    mark = f"jm-{os.getpid()}-{tmp_path.name}"
+    body = f"import subprocess; subprocess.run(['sh', '-c', 'sleep 600; : {mark}'])"
+    path = kube.kubeconfig(tmp_path, server.url, user=plugin(tmp_path, body))
+    client = KubeClient(
+        clock=Calendar(),
+        kubeconfig=path,
+        env={"PATH": os.environ["PATH"]},
+        exec_timeout_s=1.0,
+    )
+    with pytest.raises(TransientTransportError, match="said nothing within 1 s"):
+        await get(client)
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert mark not in left.stdout
+
+
+@pytest.mark.parametrize("said", ["", "[]", '{"status": {}}', '{"status": 3}', "no JSON"])
+async def test_a_credential_plugin_that_says_nonsense(server, tmp_path, said):
+    path = kube.kubeconfig(tmp_path, server.url, user=plugin(tmp_path, f"print({said!r})"))
+    client = KubeClient(clock=Calendar(), kubeconfig=path, env={"PATH": os.environ["PATH"]})
+    with pytest.raises(NeedsPersonError, match="is no credential"):
+        await get(client)
+
+
+async def test_a_credential_plugin_that_is_not_there(server, tmp_path):
+    user = {"exec": {"command": "no-such-plugin", "apiVersion": "v1", "installHint": "get it"}}
+    path = kube.kubeconfig(tmp_path, server.url, user=user)
+    client = KubeClient(clock=Calendar(), kubeconfig=path, env={"PATH": os.environ["PATH"]})
+    with pytest.raises(NeedsPersonError, match="no-such-plugin cannot be started") as missing:
+        await get(client)
+    assert missing.value.remedy == "get it"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "",
+        "[]",
+        "a: [",
+        "x: \udc80".encode("utf-8", "surrogateescape"),
+        "clusters: []\ncontexts: []\nusers: []\ncurrent-context: lab",
+        "clusters: 3",
+        "current-context: a\ncontexts: [{name: a, context: {cluster: b, user: c}}]\nclusters: []",
+    ],
+)
+async def test_a_kubeconfig_that_is_none(tmp_path, config):
+    path = tmp_path / "kubeconfig"
+    path.write_bytes(config if isinstance(config, bytes) else config.encode())
+    client = KubeClient(clock=Calendar(), kubeconfig=path, env={})
+    with pytest.raises(NeedsPersonError, match="kubeconfig cannot be used"):
+        await get(client)
+
+
+async def test_no_kubeconfig_at_all(tmp_path):
+    client = KubeClient(clock=Calendar(), env={"HOME": str(tmp_path)})
+    with pytest.raises(NeedsPersonError, match="config is not there"):
+        await get(client)
+
+
+async def test_a_context_that_is_not_there(server, tmp_path):
+    path = kube.kubeconfig(tmp_path, server.url)
+    client = KubeClient(clock=Calendar(), kubeconfig=path, context="moon", env={})
+    with pytest.raises(NeedsPersonError, match="moon"):
+        await get(client)
+
+
+def test_the_library_is_loaded_where_a_cluster_is_asked_and_nowhere_else():
+    """It costs seconds and a hundred megabytes."""
+    code = (
+        "import sys, jobmond.__main__, jobmond.cli.main, jobmond.app, jobmond.daemon.daemon,"
+        " jobmond.daemon.check, jobmond.transports.kube, jobmond.backends.kubernetes\n"
+        "print([m for m in ('kubernetes_asyncio', 'aiohttp') if m in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
