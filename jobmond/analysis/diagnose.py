@@ -1,5 +1,6 @@
 """Why a job failed, from what the scheduler says and what the end of its log shows."""
 
+import re
 from dataclasses import replace
 
 from jobmond.analysis.choosing import Word, choose
@@ -8,7 +9,7 @@ from jobmond.analysis.faults.catalogue import match_exception
 from jobmond.analysis.faults.fault import Role
 from jobmond.analysis.fingerprint import fingerprint
 from jobmond.analysis.loglines import clipped
-from jobmond.analysis.logscan import Quote, Scan
+from jobmond.analysis.logscan import Quote, Scan, tail_evidence
 from jobmond.model.outcome import Diagnosis
 from jobmond.model.state import State
 
@@ -25,13 +26,53 @@ def diagnose(
     exit_code: int | None = None,
     signal: int | None = None,
     reason: str | None = None,
+    message: str | None = None,
 ) -> Diagnosis:
     """The cause of a job that ended in `state`, as far as it is proved; else `unknown`.
 
-    `scan` is None where no log could be read. Where nothing is proved the summary says what was
-    looked at.
+    `scan` is None where no log could be read. `message` is what the source says of the end, often
+    the last words of the program: they count where the log proves nothing. Where nothing is
+    proved the summary says what was looked at.
     """
-    word = Word(state, exit_code, signal, reason)
+    found = _diagnosed(scan, Word(state, exit_code, signal, reason))
+    if found.cause != "unknown":
+        return found
+    told = _by_message(message, Word(state, exit_code, signal, reason)) if message else None
+    return told or _by_reason(reason) or found
+
+
+# Native words for an end that alone name a class. Source: the container runtimes of Kubernetes.
+_NAMED = {"StartError": "container", "ContainerCannotRun": "container"}
+
+
+def _by_reason(reason: str | None) -> Diagnosis | None:
+    cause = _NAMED.get(reason or "")
+    if cause is None:
+        return None
+    said = f"The container could not be started ({reason})"
+    return Diagnosis(cause, said, fingerprint=f"scheduler:-:-:{reason}")
+
+
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,120}(?:Error|Exception|Exit|Interrupt|Warning)(?::|$)")
+
+
+def _by_message(message: str, word: Word) -> Diagnosis | None:
+    said = tail_evidence(message.encode("utf-8", "replace"), at_start=True)
+    found = _diagnosed(said, word)
+    if found.cause == "unknown":
+        last = next((x for x in reversed(message.splitlines()) if x.strip()), "").strip()
+        if not _EXCEPTION.match(last):
+            return None
+        fault = match_exception(last)
+        if fault.role in (Role.BENIGN, Role.CONFIRMATION):
+            return None
+        signature = fingerprint(fault.id, last, None)
+        found = Diagnosis(fault.cause, clipped(last, _SAID_CHARS), fingerprint=signature)
+    # Its places are those of the message, and not of any file.
+    return replace(found, line=None, first_line=None, offset=None)
+
+
+def _diagnosed(scan: Scan | None, word: Word) -> Diagnosis:
     evidence = scan.evidence if scan and scan.evidence else _NOTHING
     found = choose(evidence, word)
     if found is None or found.cause == "unknown":

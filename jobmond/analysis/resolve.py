@@ -143,7 +143,7 @@ def _gone(
         job,
         state=state,
         native=gone.reason,
-        facts=replace(job.facts, reason=gone.reason),
+        facts=replace(job.facts, reason=gone.reason, message=gone.message),
         proof=gone.reason,
         stale=False,
         first_seen_at=job.first_seen_at or now,

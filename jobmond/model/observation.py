@@ -60,6 +60,8 @@ class Facts:
     progress: str | None = None  # what it is doing, in a few words
     scores: Mapping[str, float] | None = None  # of an evaluation, by benchmark, in per cent
     detailed: bool = False  # the expensive question (scontrol) has been answered for this state
+    message: str | None = None  # what the source says about the reason; may hold newlines
+    misses: int | None = None  # looks in a row that found the record and nothing at work
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +136,12 @@ class Gone:
     """Every source that could know the job answered, and none knows it.
 
     `complete` is false where the source that would tell how it ended does not exist (a cluster
-    without accounting): the job is then UNKNOWN, not LOST.
+    without accounting): the job is then UNKNOWN, not LOST. `message` says what was last seen.
     """
 
     reason: str
     complete: bool = True
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

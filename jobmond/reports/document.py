@@ -99,6 +99,8 @@ def job_object(job: Job, now: datetime, *, older: bool = False) -> dict[str, Any
             "error": job.log.error,
         },
     }
+    if facts.message is not None:
+        shown["message"] = facts.message
     return shown if job.choices.session is None else {**shown, "session": job.choices.session}
 
 

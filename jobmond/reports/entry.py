@@ -46,6 +46,7 @@ def entry(
         exit_code=job.facts.exit_code,
         signal=job.facts.signal,
         reason=job.facts.reason,
+        message=job.facts.message,
     )
     parts = [
         "---",
@@ -140,6 +141,7 @@ def _what(job: Job, diagnosis: Diagnosis, now: datetime) -> Iterable[str]:
         ("State", f"{job.state.value} ({_code(job.native)})"),
         ("Exit code", exited),
         ("Reason", _code(facts.reason) if facts.reason else "none given"),
+        ("Message", _code(facts.message) if facts.message else ""),
         ("Where", f"{_code(job.cluster)}, nodes {_code(facts.nodes or 'not known')}"),
         ("Who", _code(facts.user or "not known")),
         ("Submitted", _time(facts.submitted_at) or "not known"),

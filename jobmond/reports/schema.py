@@ -177,6 +177,7 @@ JOB = _object(
     },
     {
         "session": {"type": "object"},
+        "message": _TEXT,
         "model": _TEXT_OR_NULL,
         "benchmark": _TEXT_OR_NULL,
         "dialect": _TEXT_OR_NULL,

@@ -51,6 +51,7 @@ def _course(job: Mapping[str, Any], view: View) -> list[tuple[str, object]]:
         ("State", state_cell(job, view)),
         ("Proof", job.get("proof")),
         ("Reason", job.get("reason")),
+        ("Message", job.get("message")),
         ("Exit code", job.get("exit_code")),
         ("Signal", job.get("signal")),
         ("Submitted", _at(job, "submitted_at", view)),

@@ -10,7 +10,6 @@ from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.analysis.followed import Followed, with_trend
 from jobmond.analysis.judge import Judged, carried, judged, judged_steps
 from jobmond.analysis.settle import Move
-from jobmond.analysis.silence import said_once, view_of
 from jobmond.model.commit import JobChange
 from jobmond.model.job import Job
 from jobmond.model.observation import LogTail, NotApplicable, Reading
@@ -64,11 +63,8 @@ def concluded(
     news: list[News] = []
     entries: list[Delivery] = []
     readers = log_readers(moves)
-    looks = [_reading_for(move, readers, readings) for move in moves]
-    logs = [evidence(m.job.log, look, now=now) for m, look in zip(moves, looks, strict=True)]
-    seen = (replace(move.job, log=log) for move, log in zip(moves, logs, strict=True))
-    view = view_of(seen, readings, now=now)
-    for move, reading, logged in zip(moves, looks, logs, strict=True):
+    for move in moves:
+        reading = _reading_for(move, readers, readings)
         examined = autopsy(
             move.job,
             reading,
@@ -78,10 +74,9 @@ def concluded(
             now=now,
             benign=benign,
         )
-        job = replace(examined.job, log=logged)
+        job = replace(examined.job, log=evidence(move.job.log, reading, now=now))
         log = read.get(job.native_id) if read and readers.get(job.native_id) is move else None
-        case = Case(move.before, job, now, log=reading, view=view)
-        verdict = judged(case, terms.rules)
+        verdict = judged(Case(move.before, job, now), terms.rules)
         verdict += judged_steps(job, log.steps, now=now) if log else carried(job)
         job = replace(job, signals=verdict.signals, note=move.error if answered else None)
         if log is not None or (job.state is State.RUNNING and not job.stale):
@@ -92,7 +87,6 @@ def concluded(
         if job != move.before or log is not None:
             steps = (move.transition,) if move.transition else ()
             changes.append(JobChange(job, steps, log.bookmark if log else None))
-    news = said_once(news, moves, changes)
     return Conclusion(
         tuple(changes),
         tuple(news),
@@ -130,8 +124,13 @@ def _to_explain(move: Move) -> bool:
         move.transition is not None
         and move.restarted_as is None
         and not move.silent
-        and notices.severity(move.job.state) is Severity.ALARM
+        and (notices.severity(move.job.state) is Severity.ALARM or _put_out(move.job))
     )
+
+
+def _put_out(job: Job) -> bool:
+    """Whether it was evicted for good: something took its place, or was short."""
+    return job.state is State.PREEMPTED
 
 
 def _entry_delivery(job: Job, examined: Autopsy, now: datetime) -> Delivery:

@@ -15,6 +15,8 @@ from jobmond.model.state import PostMortem
 from jobmond.reports.entry import entry
 
 _LAST_LINE_CHARS = 200
+_UNKNOWN = "unknown"
+_RECORD_GONE = "record-gone"  # the reason of sources that forget what is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ def autopsy(
         exit_code=facts.exit_code,
         signal=facts.signal,
         reason=facts.reason,
+        message=facts.message,
     )
     tries = 0 if ended_now else job.post_mortem_tries + 1
     known = None if ended_now else job.diagnosis
@@ -63,12 +66,16 @@ def autopsy(
         stage = PostMortem.DONE
     else:
         stage = PostMortem.PENDING if tries < sweeps else PostMortem.GIVEN_UP
-    better = known is None or found.cause != known.cause or stage is PostMortem.DONE
+    told = known.cause if known else _UNKNOWN
+    # Of a record that is gone nobody can say more: that is no diagnosis.
+    mute = found.cause == _UNKNOWN and facts.reason == _RECORD_GONE and known is None
+    better = ended_now or (not mute and (known is None or found.cause != told))
+    better = better or stage is PostMortem.DONE
     after = replace(
         job,
         post_mortem=stage,
         post_mortem_tries=tries,
-        diagnosis=found if better else known,
+        diagnosis=None if mute else found if better else known,
     )
     if not better:
         return Autopsy(after)
@@ -76,7 +83,7 @@ def autopsy(
     looked = reading.looked if isinstance(reading, Absent) else ()
     path, text = entry(after, now=now, scan=scan, version=__version__, looked=looked)
     after = replace(after, agent_log=f"{agent_logs}/{path}")
-    return Autopsy(after, text, cause_changed=known is not None and found.cause != known.cause)
+    return Autopsy(after, text, cause_changed=not ended_now and found.cause != told)
 
 
 def scanned(reading: Reading[LogTail], benign: Benign = NOTHING) -> Scan | None:
@@ -101,7 +108,6 @@ def evidence(known: LogEvidence, reading: Reading[LogTail], *, now: datetime) ->
             mtime_at=tail.mtime_at,
             read_at=now,
             last_line=visible(mask(last.strip()))[:_LAST_LINE_CHARS] if last else None,
-            changed_at=_changed_at(known, tail, now),
         )
     if isinstance(reading, Absent):
         where = ", ".join(reading.looked)
@@ -109,11 +115,3 @@ def evidence(known: LogEvidence, reading: Reading[LogTail], *, now: datetime) ->
     if isinstance(reading, Unavailable):
         return replace(known, status="unavailable", error=reading.why)
     return known
-
-
-def _changed_at(known: LogEvidence, tail: LogTail, now: datetime) -> datetime:
-    """By our own clock; only what happened before the first look is taken from the file's."""
-    if known.mtime_at is None:
-        return min(tail.mtime_at, now)
-    same = (known.size_bytes, known.mtime_at) == (tail.size_bytes, tail.mtime_at)
-    return known.changed_at or known.mtime_at if same else now
