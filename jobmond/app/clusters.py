@@ -13,13 +13,21 @@ from jobmond import registry
 from jobmond.analysis.benign import Benign
 from jobmond.analysis.visible import readable, visible
 from jobmond.app.iris import iris_parts
+from jobmond.app.kubernetes import backend, client, logs
 from jobmond.backends._files import FileReader
 from jobmond.errors import TransportError
 from jobmond.model.state import Kind
 from jobmond.ports import Backend, LogSource, Transport
 from jobmond.settings import Settings
-from jobmond.settings.clusters import AnyCluster, IrisCluster, LocalCluster, SlurmCluster
+from jobmond.settings.clusters import (
+    AnyCluster,
+    IrisCluster,
+    KubernetesCluster,
+    LocalCluster,
+    SlurmCluster,
+)
 from jobmond.sweep.cluster import Cluster, Connection
+from jobmond.transports.kube import KubeClient
 
 journal = structlog.get_logger("jobmond.app")
 
@@ -62,7 +70,7 @@ class Builder:
             return await self._local_cluster(name, table)
         if isinstance(table, IrisCluster):
             return self._iris_cluster(name, table)
-        return None
+        return self._kubernetes_cluster(name, table)
 
     def _slurm_cluster(self, name: str, table: SlurmCluster) -> Cluster:
         kind, options = _way(table, self.state)
@@ -96,6 +104,24 @@ class Builder:
         made = iris_parts(name, table, grace_s=self.settings.grace.total_seconds())
         reach = Reach(made.http, made.logs, made)
         return self._cluster(name, table, {Kind.IRIS: made.backend}, reach)
+
+    def _kubernetes_cluster(self, name: str, table: KubernetesCluster) -> Cluster:
+        old = self.kept.get(name)
+        link = (
+            table.kind,
+            table.kubeconfig,
+            table.context,
+            table.connect_timeout,
+            table.login_timeout,
+        )
+        same = old is not None and old.link == link
+        api = cast(KubeClient, old.transports[0]) if old is not None and same else client(table)
+        grace_s = self.settings.grace.total_seconds()
+        kinds = {Kind.KUBERNETES: backend(api, table, grace_s=grace_s)}
+        made = self._cluster(name, table, kinds, Reach(api, logs(api, table), link))
+        if old is not None and same:
+            made.logins_seen.update(old.logins_seen)
+        return made
 
     async def _asks_slurm(self, name: str, table: LocalCluster, here: Transport) -> bool:
         if table.slurm != "auto":

@@ -132,6 +132,16 @@ class KubernetesCluster(Cluster):
     """A label selector that jobs must match to be discovered."""
     max_misses: Count = 3
     """Sweeps in a row without pods after which a running job is lost."""
+    connect_timeout: Interval = timedelta(seconds=10)
+    """How long connecting to the API server may take."""
+    request_timeout: Interval = timedelta(seconds=30)
+    """How long one answer may take, waiting out being throttled included."""
+    login_timeout: Interval = timedelta(seconds=30)
+    """How long a credential plugin of the kubeconfig may take."""
+    page: Annotated[int, Field(ge=1, le=10000)] = 500
+    """How many records one request lists."""
+    max_events: Annotated[int, Field(ge=0)] = 20
+    """Of how many waiting jobs a sweep may ask for the events, which say what their pods do not."""
 
 
 class IrisCluster(Cluster):

@@ -187,7 +187,6 @@ class Lab(Machine):
             logins=sum(one.accepted for one in connections),
             failed_logins=sum(not one.accepted for one in connections),
             sessions=sum(one.sessions for one in connections),
-            log_scripts=counting.scripts_among(self._noted("looks", user)),
             commands=Counter(call.command for call in self.calls(user)),
         )
 
@@ -195,11 +194,10 @@ class Lab(Machine):
         """Command lines of `user` over ssh, oldest first; needs `count_commands`."""
         if not self.options.count_commands:
             raise LabError("this lab was started with count_commands=False")
-        return counting.parse_calls(self._noted("calls", user))
-
-    def _noted(self, what: str, user: User) -> str:
-        path = self.places.counting / what / user.name
-        return path.read_text(errors="surrogateescape") if path.exists() else ""
+        path = self.places.counting / "calls" / user.name
+        if not path.exists():
+            return []
+        return counting.parse_calls(path.read_text(errors="surrogateescape"))
 
     def logins(self, user: User | None = None) -> int:
         """Logins that sshd accepted so far, of `user` or of all."""

@@ -95,12 +95,17 @@ def test_a_controller_is_reached_over_http_and_nothing_secret_is_in_its_address(
         assert "secret" not in str(wrong.value)
 
 
-def test_a_kind_without_backend_is_said_and_polled_never(read: Read) -> None:
-    loaded = read('[clusters.k8s]\nkind = "kubernetes"')
-    assert loaded.warnings == (
-        "clusters.k8s: kind 'kubernetes' is not available in this version; its jobs are not polled",
+def test_every_kind_is_polled(read: Read) -> None:
+    loaded = read(
+        """
+        [clusters.k8s]
+        kind = "kubernetes"
+        [clusters.iris]
+        kind = "iris"
+        url = "http://iris.example:10000"
+        """
     )
-    assert read('[clusters.k8s]\nkind = "kubernetes"\nactive = false').warnings == ()
+    assert loaded.warnings == ()
 
 
 def test_a_rule_of_the_interface_that_is_not_there_yet_is_said(read: Read) -> None:
