@@ -181,9 +181,25 @@ _NOT_ASKED = NotApplicable()
 
 
 @dataclass(frozen=True, slots=True)
+class SweepView:
+    """What one sweep saw of a cluster's running jobs.
+
+    `read` is how many have a log that was read in this sweep. `hushed` are the ids of those that
+    fell silent together, where they are most of them: one cause, not each job's own.
+    """
+
+    read: int = 0
+    hushed: frozenset[str] = frozenset()
+
+
+_ALONE = SweepView()
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """What a rule sees of one life: the job as it was, and as this sweep sees it.
 
+    `log` is this sweep's look at the log, `view` what the sweep saw of the whole cluster.
     `series` is None where no metrics were read. `exported` is how many rows of traces the log
     says were uploaded (0 where it was read and says nothing of it).
     """
@@ -192,6 +208,8 @@ class Case:
     job: Job
     now: datetime
     series: RunSeries | None = None
+    log: Reading[LogTail] = _NOT_ASKED
+    view: SweepView = _ALONE
     trials: Reading[Trials] = _NOT_ASKED
     engine: Reading[Engine] = _NOT_ASKED
     exported: Reading[int] = _NOT_ASKED

@@ -49,7 +49,7 @@ class LogQueue:
     for those who have long gone.
     """
 
-    line: int = 4
+    line: int = 16
     _turns: dict[str, asyncio.Lock] = field(default_factory=dict)
     _waiting: dict[str, int] = field(default_factory=dict)
 

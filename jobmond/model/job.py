@@ -71,7 +71,7 @@ class LogEvidence:
 
     `status` is one of `read empty absent unavailable not-read none` (the interface's words).
     `last_line` is the last non-empty line, masked and without control characters.
-    `grew_at` is when size or mtime last changed.
+    `changed_at` is when a look last found another size or mtime; at the first one, its mtime.
     """
 
     status: str = "none"
@@ -82,6 +82,7 @@ class LogEvidence:
     read_at: datetime | None = None
     error: str | None = None
     last_line: str | None = None
+    changed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

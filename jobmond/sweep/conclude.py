@@ -10,6 +10,7 @@ from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.analysis.followed import Followed, with_trend
 from jobmond.analysis.judge import Judged, carried, judged, judged_steps
 from jobmond.analysis.settle import Move
+from jobmond.analysis.silence import said_once, view_of
 from jobmond.model.commit import JobChange
 from jobmond.model.job import Job
 from jobmond.model.observation import LogTail, NotApplicable, Reading
@@ -63,8 +64,11 @@ def concluded(
     news: list[News] = []
     entries: list[Delivery] = []
     readers = log_readers(moves)
-    for move in moves:
-        reading = _reading_for(move, readers, readings)
+    looks = [_reading_for(move, readers, readings) for move in moves]
+    logs = [evidence(m.job.log, look, now=now) for m, look in zip(moves, looks, strict=True)]
+    seen = (replace(move.job, log=log) for move, log in zip(moves, logs, strict=True))
+    view = view_of(seen, readings, now=now)
+    for move, reading, logged in zip(moves, looks, logs, strict=True):
         examined = autopsy(
             move.job,
             reading,
@@ -74,9 +78,10 @@ def concluded(
             now=now,
             benign=benign,
         )
-        job = replace(examined.job, log=evidence(move.job.log, reading, now=now))
+        job = replace(examined.job, log=logged)
         log = read.get(job.native_id) if read and readers.get(job.native_id) is move else None
-        verdict = judged(Case(move.before, job, now), terms.rules)
+        case = Case(move.before, job, now, log=reading, view=view)
+        verdict = judged(case, terms.rules)
         verdict += judged_steps(job, log.steps, now=now) if log else carried(job)
         job = replace(job, signals=verdict.signals, note=move.error if answered else None)
         if log is not None or (job.state is State.RUNNING and not job.stale):
@@ -87,6 +92,7 @@ def concluded(
         if job != move.before or log is not None:
             steps = (move.transition,) if move.transition else ()
             changes.append(JobChange(job, steps, log.bookmark if log else None))
+    news = said_once(news, moves, changes)
     return Conclusion(
         tuple(changes),
         tuple(news),

@@ -108,6 +108,7 @@ def evidence(known: LogEvidence, reading: Reading[LogTail], *, now: datetime) ->
             mtime_at=tail.mtime_at,
             read_at=now,
             last_line=visible(mask(last.strip()))[:_LAST_LINE_CHARS] if last else None,
+            changed_at=_changed_at(known, tail, now),
         )
     if isinstance(reading, Absent):
         where = ", ".join(reading.looked)
@@ -115,3 +116,11 @@ def evidence(known: LogEvidence, reading: Reading[LogTail], *, now: datetime) ->
     if isinstance(reading, Unavailable):
         return replace(known, status="unavailable", error=reading.why)
     return known
+
+
+def _changed_at(known: LogEvidence, tail: LogTail, now: datetime) -> datetime:
+    """By our own clock; only what happened before the first look is taken from the file's."""
+    if known.mtime_at is None:
+        return min(tail.mtime_at, now)
+    same = (known.size_bytes, known.mtime_at) == (tail.size_bytes, tail.mtime_at)
+    return known.changed_at or known.mtime_at if same else now

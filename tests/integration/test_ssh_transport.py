@@ -212,17 +212,29 @@ async def test_more_scripts_than_sessions(sshd: Sshd) -> None:
         assert made.logins == 1
 
 
-async def test_a_site_that_allows_fewer_sessions_is_a_passing_failure() -> None:
+async def test_a_site_that_allows_fewer_sessions_makes_scripts_wait() -> None:
     with running_sshd(extra="MaxSessions 1") as sshd:
         mark, script = sleeper()
         async with transport(sshd) as made:
             running = asyncio.create_task(ask(made, script))
             await until(lambda: processes_of(mark))
-            with pytest.raises(TransientTransportError, match="no channel: open failed"):
-                await ask(made)
+            waiting = [asyncio.create_task(ask(made)) for _ in range(6)]
+            with pytest.raises(TransientTransportError, match="no whole answer within 1 s"):
+                await ask(made, timeout_s=1)
+            # Who waited in vain has not taken the connection from the one that runs.
+            assert processes_of(mark)
+            assert not any(one.done() for one in waiting)
             running.cancel()
             await until(lambda: not processes_of(mark))
-            assert (await ask(made)).stdout == b"hello\n"
+            assert [one.stdout for one in await asyncio.gather(*waiting)] == [b"hello\n"] * 6
+            assert made.logins == 1
+
+
+async def test_sessions_that_are_not_ours_are_a_passing_failure() -> None:
+    with running_sshd(extra="MaxSessions 0") as sshd:
+        async with transport(sshd, grace_s=0.1) as made:
+            with pytest.raises(TransientTransportError, match="no channel: open failed"):
+                await ask(made)
             assert made.logins == 1
 
 

@@ -2,6 +2,7 @@
 
 Three witnesses: a wrapper before each Slurm command on the PATH of every ssh session (exact, by
 user and command line), `sdiag` (RPCs at slurmctld) and `sacctmgr show stats` (RPCs at slurmdbd).
+A wrapper before `stat`, which only the script that reads logs calls, tells how often that one ran.
 """
 
 from __future__ import annotations
@@ -28,6 +29,14 @@ unset IFS
 [ ! -x "$lab/faults/$user/{name}" ] || exec "$lab/faults/$user/{name}" "$@"
 exec {real} "$@"
 """
+# One script looks at many files: sshd gives each command a session of its own, and its number
+# (the sixth field; no blank in the name before it) tells one script from the next.
+_LOOK = """\
+#!/bin/sh
+read -r _ _ _ _ _ session _ <"/proc/$$/stat"
+printf '%s\n' "$session" >>{lab}/looks/"$(id -un)"
+exec {real} "$@"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +52,13 @@ class Counts:
     """What one user asked of the far side; subtract an earlier one to get what came since.
 
     `sessions` are the commands and shells that ran over the logins' connections.
-    `failed_logins` named the user and were not let in.
+    `failed_logins` named the user and were not let in. `log_scripts` looked at files.
     """
 
     logins: int = 0
     failed_logins: int = 0
     sessions: int = 0
+    log_scripts: int = 0
     commands: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -68,6 +78,7 @@ class Counts:
             logins=self.logins - earlier.logins,
             failed_logins=self.failed_logins - earlier.failed_logins,
             sessions=self.sessions - earlier.sessions,
+            log_scripts=self.log_scripts - earlier.log_scripts,
             commands=grown(self.commands, earlier.commands),
         )
 
@@ -80,12 +91,17 @@ def grown(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
 def install_wrappers(folder: Path) -> None:
     """Write the wrappers to `folder`/bin and the places of their notes beside it."""
     binaries = folder / "bin"
-    for made in (folder, binaries, folder / "calls", folder / "faults"):
+    for made in (folder, binaries, folder / "calls", folder / "faults", folder / "looks"):
         made.mkdir(mode=0o755)
-    (folder / "calls").chmod(0o1777)  # every user notes its own calls
+    for notes in ("calls", "looks"):
+        (folder / notes).chmod(0o1777)  # every user notes its own
     for name in COMMANDS:
         if real := shutil.which(name):
             install_wrapper(folder, name, real)
+    looking = binaries / "stat"
+    real = shlex.quote(shutil.which("stat") or "stat")
+    looking.write_text(_LOOK.format(lab=shlex.quote(str(folder)), real=real))
+    looking.chmod(0o755)
 
 
 def install_wrapper(folder: Path, name: str, real: str) -> Path:
@@ -96,6 +112,12 @@ def install_wrapper(folder: Path, name: str, real: str) -> Path:
     )
     wrapper.chmod(0o755)
     return wrapper
+
+
+def scripts_among(looks: str) -> int:
+    """How many scripts looked at files, by the sessions that were noted, one a line."""
+    sessions = looks.split()
+    return sum(1 for at, one in enumerate(sessions) if one != "".join(sessions[at - 1 : at]))
 
 
 def parse_calls(text: str) -> list[Call]:

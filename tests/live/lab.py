@@ -187,6 +187,7 @@ class Lab(Machine):
             logins=sum(one.accepted for one in connections),
             failed_logins=sum(not one.accepted for one in connections),
             sessions=sum(one.sessions for one in connections),
+            log_scripts=counting.scripts_among(self._noted("looks", user)),
             commands=Counter(call.command for call in self.calls(user)),
         )
 
@@ -194,10 +195,11 @@ class Lab(Machine):
         """Command lines of `user` over ssh, oldest first; needs `count_commands`."""
         if not self.options.count_commands:
             raise LabError("this lab was started with count_commands=False")
-        path = self.places.counting / "calls" / user.name
-        if not path.exists():
-            return []
-        return counting.parse_calls(path.read_text(errors="surrogateescape"))
+        return counting.parse_calls(self._noted("calls", user))
+
+    def _noted(self, what: str, user: User) -> str:
+        path = self.places.counting / what / user.name
+        return path.read_text(errors="surrogateescape") if path.exists() else ""
 
     def logins(self, user: User | None = None) -> int:
         """Logins that sshd accepted so far, of `user` or of all."""

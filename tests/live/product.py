@@ -206,12 +206,12 @@ class Product:
         return self.run(self.ctl_argv(*words), text=text, timeout_s=timeout_s)
 
     def started(self, *words: str) -> subprocess.Popen[bytes]:
-        """`jobmonctl …` that goes on beside the test; its output is thrown away."""
+        """`jobmonctl …` that goes on beside the test; only what it says is wrong is kept."""
         return subprocess.Popen(
             self.ctl_argv(*words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             env=self.env,
             cwd=self.folder,
         )
@@ -262,6 +262,16 @@ class Product:
         """The cluster's row of `status --json`."""
         rows: dict[str, dict[str, Any]] = {row["name"]: row for row in self.status()["clusters"]}
         return rows[CLUSTER]
+
+    def last_ok_at(self) -> str | None:
+        """When the cluster last answered a sweep; also while the daemon is down."""
+        rows = self.report()["clusters"]
+        return next((row["last_ok_at"] for row in rows if row["name"] == CLUSTER), None)
+
+    def report(self) -> dict[str, Any]:
+        """The document of the last sweep, which stands on disk."""
+        document: dict[str, Any] = json.loads((self.folder / "report.json").read_text())
+        return document
 
     # -- files ---------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from tests.live.counting import (
     parse_calls,
     parse_dbd_stats,
     parse_sdiag,
+    scripts_among,
 )
 from tests.live.sshd import Connection, read_connections
 
@@ -98,6 +99,18 @@ def test_a_wrapper_notes_every_argument_as_it_was(tmp_path: Path) -> None:
         Call("squeue", ("-o", "%i|%T\n%j", "", "a b")),
         Call("squeue", ()),
     ]
+
+
+def test_one_script_may_look_at_many_files(tmp_path: Path) -> None:
+    folder = tmp_path / "counting"
+    install_wrappers(folder)
+    script = f'"{folder}/bin/stat" / >/dev/null; timeout 5 "{folder}/bin/stat" / >/dev/null'
+    subprocess.run(["/bin/sh", "-c", script], check=True, start_new_session=True)
+    subprocess.run(["/bin/sh", "-c", script], check=True, start_new_session=True)
+    (notes,) = (folder / "looks").iterdir()
+    assert scripts_among(notes.read_text()) == 2
+    assert scripts_among("") == 0
+    assert scripts_among("7\n7\n8\n7\n") == 3
 
 
 def test_a_note_cut_off_in_the_middle_is_no_call() -> None:

@@ -68,18 +68,20 @@ def test_a_key_that_is_no_longer_accepted_waits_for_a_person(make_scene: MakeSce
     ]
 
 
-def test_two_sessions_a_connection_are_enough(make_scene: MakeScene) -> None:
+@pytest.mark.parametrize("sessions", [2, 1])
+def test_few_sessions_a_connection_are_enough(make_scene: MakeScene, sessions: int) -> None:
     scene = make_scene(sweep_budget="120s")
     lab, product = scene.lab, scene.product
-    lab.restart_sshd(max_sessions=2)
+    lab.restart_sshd(max_sessions=sessions)
     try:
         product.swept_until(lambda: product.cluster()["status"] == "ok", what="a new connection")
         told = product.cluster_told()
         for _ in range(SWEEPS):
             reading = [product.started("logs", scene.running) for _ in range(6)]
             product.sweep_well()
-            for one in reading:
-                one.wait(60)
+            said = [one.communicate(timeout=60)[1] for one in reading]
+            assert said == [b""] * 6
+            assert [one.returncode for one in reading] == [0] * 6
             scene.assert_unmoved()
         scene.end_one()
         scene.assert_truth_told_once()

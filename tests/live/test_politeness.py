@@ -60,12 +60,16 @@ def test_running_jobs(
     assert (first.logins, first.squeue, first.sacct, rpcs) == (1, 1, 1, 1)
     assert first.scontrol <= many
     assert first.sessions <= SCRIPTS
+    assert first.log_scripts <= 1
     assert product.states() == dict.fromkeys(jobs, "RUNNING")
 
     rpcs = user_questions(lab)
     second = used(lab, user, product.sweep_well)
     assert (second.logins, second.squeue, second.sacct, second.scontrol) == (0, 1, 1, 0)
     assert second.sessions <= SCRIPTS - 1
+    assert second.log_scripts == 1
+    rows = product.jobs()
+    assert [job for job in jobs if rows[job]["log"]["status"] != "read"] == []
     assert user_questions(lab) - rpcs == 1
     assert second.commands.keys() == {"squeue", "sacct"}
 
@@ -109,13 +113,27 @@ def test_many_new_jobs_are_asked_about_in_turn(
 
 
 def test_a_thousand_jobs(lab: Lab, user: User, tidy: None, make_product: MakeProduct) -> None:
-    jobs = lab.sbatch_many(user, [Submission("true", ("--hold",))] * 1000)
+    waiting = lab.sbatch_many(user, [Submission("true", ("--hold",))] * 950)
+    running = lab.sbatch_many(user, [Submission("echo begun; sleep 900")] * 50)
+    for job in running:
+        lab.wait_for_state(job, "RUNNING")
     product = make_product(lab, user)
-    first, rpcs = first_sweep(lab, product, jobs)
-    assert (first.logins, first.squeue, first.sacct, rpcs) == (1, 1, 1, 1)
+    product.add(*waiting, *running)
+    product.sweep_well()
+    product.stop()
+
+    counts, rpcs, told = lab.counts(user), user_questions(lab), len(asked_about(lab, user))
+    swept = product.last_ok_at()
+    product.start()
+    lab.wait_for(lambda: product.last_ok_at() != swept, 60, what="the first sweep over all")
+    first = lab.counts(user) - counts
+    assert (first.logins, first.squeue, first.sacct) == (1, 1, 1)
+    assert user_questions(lab) - rpcs == 1
     assert 0 < first.scontrol <= 50
     assert first.sessions <= SCRIPTS
-    assert product.states() == dict.fromkeys(jobs, "PENDING")
+    assert first.log_scripts <= 1
+    states = dict.fromkeys(running, "RUNNING") | dict.fromkeys(waiting, "PENDING")
+    assert product.states() == states
 
     for _ in range(2):
         rpcs = user_questions(lab)
@@ -123,6 +141,12 @@ def test_a_thousand_jobs(lab: Lab, user: User, tidy: None, make_product: MakePro
         assert (one.logins, one.squeue, one.sacct) == (0, 1, 1)
         assert 0 < one.scontrol <= 50
         assert one.sessions <= SCRIPTS
+        assert one.log_scripts == 1
         assert user_questions(lab) - rpcs == 1
+    # The newest come first, none comes twice, and every sweep goes on with the next fifty.
     asked = asked_about(lab, user)
-    assert len(set(asked)) == len(asked) == 150
+    assert len(asked) - told == 150
+    assert len(set(asked)) == len(asked)
+    assert set(running) <= set(asked)
+    rows = product.jobs()
+    assert [job for job in running if rows[job]["log"]["status"] != "read"] == []

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from jobmond.backends.slurm.fields import JobId
 from jobmond.backends.slurm.rows import AccountRow, QueueRow, Row
+from jobmond.backends.slurm.states import is_end
 
 # Slurm requeues in the second in which it ends the earlier life, or when the epilog is through.
 # A person may requeue an ended job for as long as slurmctld remembers it.
@@ -101,6 +102,7 @@ def chains(lives: Sequence[Life]) -> list[tuple[Life, ...]]:
 class Group:
     """Every row of one master id, also by part. `unreadable`: the text of a row that was not read.
 
+    `waiting` are the queue's rows of many tasks, `ended_many` accounting's with an end.
     Filled by `grouped`, and only read afterwards.
     """
 
@@ -110,6 +112,7 @@ class Group:
     queue_of: dict[JobId, list[QueueRow]] = field(default_factory=dict)
     accounts_of: dict[JobId, list[AccountRow]] = field(default_factory=dict)
     waiting: list[QueueRow] = field(default_factory=list)
+    ended_many: list[AccountRow] = field(default_factory=list)
     unreadable: str | None = None
 
     def many(self, birth: str | None) -> bool:
@@ -122,16 +125,31 @@ class Group:
     def part(self, wanted: JobId) -> tuple[Life, ...]:
         """The lives of one task or component, or of the whole id where it has no parts.
 
-        A task that waits is in the queue as one of many. Accounting's row of many is left out:
-        22.05 keeps naming tasks there that were cancelled while they waited.
+        A task that waits is in the queue as one of many.
         """
         among = (
             row
             for row in self.waiting
             if wanted.task is not None and row.id.waiting and wanted.task in row.id.waiting
         )
-        own = self.queue_of.get(wanted, ())
-        return lives_of((*among, *own), self.accounts_of.get(wanted, ()))
+        listed = (*among, *self.queue_of.get(wanted, ()))
+        own = self.accounts_of.get(wanted, ())
+        return lives_of(listed, (*self.ended_among_many(wanted, listed), *own))
+
+    def ended_among_many(self, wanted: JobId, listed: Sequence[QueueRow]) -> tuple[AccountRow, ...]:
+        """Accounting's rows of many that say how the task `wanted` ended, which is as `listed`.
+
+        A task that never began has no row of its own. Before its end such a row proves nothing:
+        22.05 keeps naming tasks there that were cancelled while they waited. Nor does it where the
+        task has rows that say more: its own in accounting, or one in the queue that lives.
+        """
+        told = {row.submit for row in self.accounts_of.get(wanted, ())}
+        told |= {row.submit for row in listed if not is_end(row.native)}
+        return tuple(
+            row
+            for row in self.ended_many
+            if row.id.waiting and wanted.task in row.id.waiting and row.submit not in told
+        )
 
 
 def grouped(
@@ -149,6 +167,8 @@ def grouped(
         group = groups.setdefault(kept.id.master, Group(kept.id.master))
         group.accounts.append(kept)
         group.accounts_of.setdefault(kept.id, []).append(kept)
+        if kept.id.waiting is not None and kept.end is not None and is_end(kept.native):
+            group.ended_many.append(kept)
     for master, text in unreadable.items():
         groups.setdefault(master, Group(master)).unreadable = text
     return groups

@@ -1,14 +1,14 @@
 """Arrays and heterogeneous jobs: many parts, one row."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from jobmond.backends.slurm import states
 from jobmond.backends.slurm.facts import facts_of
 from jobmond.backends.slurm.fields import JobId, TaskSet, instant
 from jobmond.backends.slurm.lives import Group, Life, chains, lives_of
-from jobmond.backends.slurm.rows import AccountRow
+from jobmond.backends.slurm.rows import AccountRow, QueueRow
 from jobmond.backends.slurm.verdict import Evidence, Judged, absent, answered, judged, runaway
 from jobmond.model.observation import Facts, Seen, Sighting, TaskCounts, Unreachable
 from jobmond.model.state import TERMINAL, WORST_FIRST, State
@@ -90,7 +90,6 @@ def _submission(evidence: Evidence, group: Group) -> int | None:
 
 def _by_part(group: Group) -> dict[JobId, tuple[Life, ...]]:
     """The lives of every part that has rows of its own, and of each row of many."""
-    queued = {part: rows for part, rows in group.queue_of.items() if not part.single}
     waiting = {row.submit for row in group.waiting if not states.is_end(row.native)}
     accounted: dict[JobId, list[AccountRow]] = {}
     for part, rows in group.accounts_of.items():
@@ -100,10 +99,39 @@ def _by_part(group: Group) -> dict[JobId, tuple[Life, ...]]:
         kept = [row for row in rows if not many or (row.end and row.submit not in waiting)]
         if kept and not part.single:
             accounted[part] = kept
+    queued: dict[JobId, list[QueueRow]] = {}
+    for part, listed in group.queue_of.items():
+        if part.single:
+            continue
+        if part.waiting is None:
+            told = group.ended_among_many(part, listed) if part.task is not None else ()
+            accounted.setdefault(part, []).extend(told)
+        for row in listed:
+            queued.setdefault(_counterpart(row, accounted), []).append(row)
     return {
         part: lives_of(queued.get(part, ()), accounted.get(part, ()))
         for part in {**queued, **accounted}
     }
+
+
+def _counterpart(row: QueueRow, accounted: Mapping[JobId, Sequence[AccountRow]]) -> JobId:
+    """The part that `row` is about: its own, or accounting's row of many that tells its end.
+
+    The two need not name the same tasks: 22.05 also names those that were cancelled earlier, and
+    either leaves out those that have rows of their own.
+    """
+    if row.id.waiting is None or not states.is_end(row.native):
+        return row.id
+    alone = {part.task for part, rows in accounted.items() if rows and part.task is not None}
+    for part, rows in accounted.items():
+        same = any(kept.submit == row.submit and kept.end is not None for kept in rows)
+        if same and part.waiting is not None and _covers(part.waiting, row.id.waiting, alone):
+            return part
+    return row.id
+
+
+def _covers(many: TaskSet, named: TaskSet, alone: Set[int]) -> bool:
+    return many == named or all(task in many or task in alone for task in named)
 
 
 def _parts(evidence: Evidence, group: Group, anchor: int) -> list[Part]:

@@ -10,8 +10,8 @@ from jobmond.errors import NeedsPersonError, TransientTransportError
 from jobmond.ports import Answer
 from jobmond.registry import transports
 from jobmond.transports import _frame, _openssh, _process
+from jobmond.transports._room import Room
 from jobmond.transports.openssh.master import Lobby, Master, session_words, unstartable
-from jobmond.transports.openssh.room import Room
 
 _TIMED_OUT = 124  # exit status of `timeout`
 _SSH_FAILED = 255  # ssh's own failure; an exit status of a script comes with the sentinel

@@ -12,6 +12,7 @@ from jobmond.errors import ConfigError, NeedsPersonError, TransientTransportErro
 from jobmond.ports import Answer
 from jobmond.registry import transports
 from jobmond.transports import _frame, _openssh
+from jobmond.transports._room import Room
 from jobmond.transports.ssh.failures import (
     FAILURES,
     Doorman,
@@ -41,7 +42,8 @@ class SshTransport:
     always checked. Configuration, known_hosts and keys are read in a thread, because `Match exec`
     runs programs and home directories are network file systems.
 
-    `channels` scripts run at a time (sshd's MaxSessions is 10 unless the site says otherwise).
+    `channels` scripts run at a time, fewer once sshd has refused one more (MaxSessions is 10
+    unless the site says otherwise); whoever was refused waits until one of ours has ended.
 
     Raises:
         ConfigError: no host, or a named file does not exist.
@@ -80,7 +82,7 @@ class SshTransport:
             "keepalive_count_max": _KEEPALIVE_COUNT,
         }
         self._grace_s = grace_s
-        self._slots = asyncio.Semaphore(channels)
+        self._room = Room(channels)
         self._line: Line | None = None
         self._attempt: asyncio.Task[Line] | None = None
         self._openings: set[asyncio.Task[Channel]] = set()
@@ -111,9 +113,11 @@ class SshTransport:
             deadline_at_s=asyncio.get_running_loop().time() + timeout_s,
         )
         try:
-            async with asyncio.timeout(timeout_s), self._slots:
-                self._refuse()
-                return await self._ask(call)
+            async with asyncio.timeout(timeout_s):
+                answer: Answer | None = None
+                while answer is None:
+                    answer = await self._tried(call)
+                return answer
         except TimeoutError as late:
             if call.line is not None:
                 call.line.abort()
@@ -139,6 +143,18 @@ class SshTransport:
 
     def _where(self, call: "_Call") -> str:
         return call.line.name if call.line is not None else ", ".join(self._hosts)
+
+    async def _tried(self, call: "_Call") -> Answer | None:
+        """The answer; None where sshd has no room until another script of ours has ended."""
+        async with self._room.place():
+            self._refuse()
+            try:
+                return await self._ask(call)
+            except _FullError:
+                if not self._room.narrow():
+                    raise
+                call.line = None  # whoever waits says nothing about the connection
+                return None
 
     async def _ask(self, call: "_Call") -> Answer:
         channel = await self._channel(call)
@@ -167,6 +183,9 @@ class SshTransport:
             raise channel_failure(line.name, failure) from failure
         try:
             return await self._opened(call, line)
+        except asyncssh.ChannelOpenError as refused:
+            full = channel_failure(line.name, refused)
+            raise (_FullError(str(full)) if line.alive else full) from refused
         except FAILURES as failure:
             raise channel_failure(line.name, failure) from failure
 
@@ -211,6 +230,7 @@ class SshTransport:
             except TransientTransportError as failure:
                 failures.append(failure)
             else:
+                self._room.widen()
                 return self._line
         if len(failures) == 1:
             raise failures[0]
@@ -256,6 +276,10 @@ class SshTransport:
         except FAILURES as failure:
             raise login_failure(route, planned, doorman, failure) from failure
         line.connections.append(connection)
+
+
+class _FullError(TransientTransportError):
+    """sshd takes no further session on a connection that is alive."""
 
 
 @dataclass(slots=True)

@@ -399,6 +399,51 @@ async def test_20_a_whole_array_cancelled_leaves_one_row():
     assert sighting.facts.tasks.by_state == {State.COMPLETED: 1, State.CANCELLED: 5}
 
 
+@pytest.mark.parametrize("listed", ["18_[0-1,3]", "18_[0-3]", "18_[0-1]"])
+async def test_20_accountings_row_of_many_ends_the_tasks_that_the_queue_calls_over(listed):
+    ended = accounted("18_[0-3]", "CANCELLED by 1000", start="None", end=T0 + 70)
+    shown = [queued(listed, "CANCELLED", start="N/A", end=T0 + 70)]
+    shown += [queued("18_3", "CANCELLED", raw=19)] if listed == "18_[0-1]" else []
+    cluster = FakeSlurm(queue=shown, accounts=[ended])
+    for asked in ("18", "18_0"):
+        sighting = await seen(cluster, known(asked, State.PENDING))
+        assert (sighting.state, sighting.proof) == (State.CANCELLED, "sacct")
+    tasks = (await seen(cluster, known("18", State.PENDING))).facts.tasks
+    assert tasks is not None
+    assert tasks.by_state == {State.CANCELLED: 4}
+
+
+async def test_20_a_task_that_never_began_is_known_by_the_row_of_many_after_the_purge():
+    ended = accounted("18_[0-3]", "CANCELLED by 1000", start="None", end=T0 + 70)
+    sighting = await seen(FakeSlurm(accounts=[ended]), known("18_1", State.PENDING))
+    assert sighting.state is State.CANCELLED
+
+
+async def test_20_a_row_of_many_does_not_speak_for_tasks_that_have_rows_of_their_own():
+    ended = accounted("18_[0-3]", "CANCELLED by 1000", start="None", end=T0 + 70)
+    began = accounted("18_1", "COMPLETED", end=T0 + 60, raw=19)
+    runs = queued("18_2", "RUNNING", raw=20)
+    cluster = FakeSlurm(queue=[runs], accounts=[ended, began])
+    assert (await seen(cluster, known("18_1"))).state is State.COMPLETED
+    assert (await seen(cluster, known("18_2"))).state is State.RUNNING
+    tasks = (await seen(cluster, known("18"))).facts.tasks
+    assert tasks is not None
+    assert tasks.by_state == {State.COMPLETED: 1, State.RUNNING: 1, State.CANCELLED: 2}
+
+
+@pytest.mark.parametrize("end", ["Unknown", T0 + 70])
+async def test_20_a_row_of_many_ends_nothing_while_tasks_wait_or_without_its_end(end):
+    ended = accounted("18_[0-3]", "CANCELLED by 1000", start="None", end=end)
+    waits = queued("18_[0-1,3]", "PENDING", start="N/A")
+    sighting = await one(FakeSlurm(queue=[waits], accounts=[ended]), known("18", State.PENDING))
+    assert isinstance(sighting, Seen)
+    assert sighting.state is State.PENDING
+    if end == "Unknown":
+        over = queued("18_[0-1,3]", "CANCELLED", start="N/A")
+        cluster = FakeSlurm(queue=[over], accounts=[ended])
+        assert isinstance(await one(cluster, known("18", State.PENDING)), Unreachable)
+
+
 async def test_21_accounting_that_does_not_answer_is_a_partial_answer():
     cluster = FakeSlurm(
         queue=[queued("7", "RUNNING")],

@@ -204,7 +204,7 @@ async def test_a_hanging_cluster_is_not_asked_for_logs_by_everybody():
         return {}
 
     desk = scene.desk(read_log=slow)
-    asks = [asyncio.create_task(desk.log(LogRequest("4711"), ME)) for _ in range(10)]
+    asks = [asyncio.create_task(desk.log(LogRequest("4711"), ME)) for _ in range(22)]
     for _ in range(5):
         await asyncio.sleep(0)
     release.set()

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from jobmond.transports.openssh.room import Room
+from jobmond.transports._room import Room
 
 
 class Crowd:

@@ -1,4 +1,4 @@
-"""How many scripts run at once over a connection that has other users too."""
+"""How many scripts run at once over one connection, whose far side may allow fewer."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ class Room:
 
     def narrow(self) -> bool:
         """Somebody inside was refused. False where nobody else is inside: others fill the far
-        side, and waiting for one of ours would not help."""
+        side, or it is in trouble, and waiting for one of ours would not help."""
         if self._inside <= 1:
             return False
         self._limit = min(self._limit, self._inside - 1)
