@@ -11,7 +11,7 @@ from jobmond.model.metrics import Event, Memory, RunSeries, Segment
 from jobmond.model.observation import Ask, LogAsk, LogTail, NotApplicable, Poll, Reading
 from jobmond.model.outcome import Delivery, Signal
 from jobmond.model.state import Bucket
-from jobmond.model.trials import Completion, Engine, Trials
+from jobmond.model.trials import Completion, Engine, TreeAsk, TreeNews, Trials
 
 T = TypeVar("T")
 
@@ -154,6 +154,16 @@ class LogSource(Protocol):
         self, asks: Sequence[LogAsk], *, now: datetime, timeout_s: float
     ) -> Mapping[str, Reading[LogTail]]:
         """One reading for each `LogAsk.native_id`; never raises for a far side that fails."""
+        ...
+
+
+class TreeSource(Protocol):
+    """Looks at trees of trials, all of one cluster in one script."""
+
+    async def read_trees(
+        self, asks: Sequence[TreeAsk], *, now: datetime, timeout_s: float
+    ) -> Mapping[str, Reading[TreeNews]]:
+        """One reading for each `TreeAsk.native_id`; never raises for a far side that fails."""
         ...
 
 

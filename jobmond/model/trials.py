@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +106,23 @@ class Completion:
     last_step: int | None
     total: int | None
     nan_ranks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TreeAsk:
+    """One tree of trials to look at: an absolute folder at the far side that is a job of trials,
+    or holds some up to three levels below. `memory` is what the last look left (`TreeNews`),
+    None for the first.
+    """
+
+    native_id: str
+    path: str
+    memory: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNews:
+    """What a look found. `memory` is to be kept for the next one: plain JSON values."""
+
+    trials: Trials
+    memory: Mapping[str, Any]

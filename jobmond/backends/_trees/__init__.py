@@ -1,0 +1,85 @@
+"""Reads trees of trials: one script for all of a cluster, and only what is new in each."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from jobmond.analysis.treestate import absorbed, known, put_down, taken_up, trials_of
+from jobmond.backends._trees.answer import trees
+from jobmond.backends._trees.script import TreeLimits, TreeLook, tree_script
+from jobmond.errors import NeedsPersonError, TransientTransportError
+from jobmond.model.observation import Absent, Read, Reading, Unavailable
+from jobmond.model.trials import TreeAsk, TreeNews
+from jobmond.ports import Transport
+
+
+class TreeReader:
+    """Looks at trees through `transport`. What one look may cost is in `limits`; what it could
+    not read comes with the next.
+    """
+
+    def __init__(self, transport: Transport, limits: TreeLimits | None = None) -> None:
+        self._transport = transport
+        self._limits = limits or TreeLimits()
+
+    async def read_trees(
+        self, asks: Sequence[TreeAsk], *, now: datetime, timeout_s: float
+    ) -> Mapping[str, Reading[TreeNews]]:
+        """One reading for each `TreeAsk.native_id`; never raises for a far side that fails."""
+        found: dict[str, Reading[TreeNews]] = {
+            ask.native_id: Unavailable(f"cannot be asked for: {wrong}")
+            for ask in asks
+            if (wrong := _unaskable(ask.path))
+        }
+        wanted = [ask for ask in asks if ask.native_id not in found]
+        if not wanted:
+            return found
+        mark = secrets.token_hex(16)
+        script = ask_script(mark, wanted, self._limits, timeout_s=timeout_s)
+        room = (
+            (4 << 20)
+            + 4096 * (self._limits.files + 20 * len(wanted))
+            + 200 * (self._limits.entries)
+        )
+        try:
+            answer = await self._transport.run(script, timeout_s=timeout_s, max_bytes=room)
+        except (TransientTransportError, NeedsPersonError) as error:
+            return {**found, **{ask.native_id: Unavailable(str(error)) for ask in wanted}}
+        return {**found, **readings(answer.stdout, mark, wanted, now=now)}
+
+
+def ask_script(
+    mark: str, asks: Sequence[TreeAsk], limits: TreeLimits, *, timeout_s: float
+) -> bytes:
+    """The script for these asks; it may stand behind another one."""
+    looks = [
+        TreeLook(ask.path, {path: known(job) for path, job in taken_up(ask.memory).jobs.items()})
+        for ask in asks
+    ]
+    return tree_script(mark, looks, limits, timeout_s=timeout_s)
+
+
+def readings(
+    stdout: bytes, mark: str, asks: Sequence[TreeAsk], *, now: datetime
+) -> dict[str, Reading[TreeNews]]:
+    """What the script printed about each ask."""
+    found: dict[str, Reading[TreeNews]] = {}
+    for ask, tree in zip(asks, trees(stdout, mark, [a.path for a in asks]), strict=True):
+        if isinstance(tree, Absent | Unavailable):
+            found[ask.native_id] = tree
+            continue
+        if not tree.jobs:
+            found[ask.native_id] = Absent((ask.path,))
+            continue
+        memory = absorbed(taken_up(ask.memory), tree)
+        news = TreeNews(trials_of(memory, far_now=tree.now, now=now), put_down(memory))
+        found[ask.native_id] = Read(news, now)
+    return found
+
+
+def _unaskable(path: str) -> str | None:
+    if not path.startswith("/"):
+        return "its path is not absolute"
+    if "\0" in path or "\n" in path or any("\ud800" <= c <= "\udfff" for c in path):
+        return "its path is no text of one line"
+    return None
