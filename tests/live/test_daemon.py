@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.live.lab import Lab, User
+from tests.live.lab import Lab, Submission, User
 from tests.live.options import LabOptions
 from tests.live.product import MakeProduct, Product
 
@@ -63,6 +63,50 @@ def test_what_nobody_added_is_found_where_that_is_wanted(
     assert (row["owner"], row["user"], row["tracked"]) == (None, user.name, False)
     (event,) = product.events_of(job)
     assert event.after == "FAILED"
+
+
+def test_what_nobody_registered_is_listed_and_tracked_when_asked(
+    lab: Lab, user: User, make_product: MakeProduct
+) -> None:
+    other = lab.add_user()
+    running, waiting, known = lab.sbatch_many(
+        user,
+        [
+            Submission(GATED, ("--job-name=run me",)),
+            Submission("true", ("--hold",)),
+            Submission("sleep 600"),
+        ],
+    )
+    stranger = lab.sbatch(other, "sleep 600")
+    for job in (running, known, stranger):
+        lab.wait_for_state(job, "RUNNING")
+    product = make_product(lab, user)
+    product.add(known)
+    product.sweep_well()
+
+    def found() -> dict[str, str]:
+        rows = json.loads(product.ctl("discover", "--json").checked().out)["jobs"]
+        return {row["ref"]: row["state"] for row in rows}
+
+    assert found() == {f"lab/{running}": "RUNNING", f"lab/{waiting}": "PENDING"}
+    listed = product.ctl("discover").checked().out
+    assert "run me" in listed
+    assert stranger not in listed
+    assert product.states() == {known: "RUNNING"}
+
+    product.ctl("discover", "--track").checked()
+    product.sweep_well()
+    assert product.states() == {known: "RUNNING", running: "RUNNING", waiting: "PENDING"}
+    assert {row["tracked"] for row in product.jobs().values()} == {True}
+    assert {row["owner"] for row in product.jobs().values()} == {"root"}
+    assert found() == {}
+    assert product.ctl("discover", "--track").checked().out.startswith("No jobs")
+
+    (user.home / "go").touch()
+    lab.wait_for_accounting(running, "FAILED")
+    product.swept_until(lambda: product.states()[running] == "FAILED", what="its end")
+    assert product.told(running)[-1] == ("transition", "RUNNING", "FAILED")
+    lab.scancel(known, waiting, stranger)
 
 
 def test_status_answers_while_a_sweep_hangs(make_lab: MakeLab, make_product: MakeProduct) -> None:
