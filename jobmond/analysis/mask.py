@@ -114,7 +114,18 @@ _NETRC = re.compile(r"(?P<head>login[ \t]{1,8}\S{1,200}[ \t]{1,8}password[ \t]{1
 _COMMAND = re.compile(
     r"(?P<head>(?:sshpass|(?:docker|podman|nerdctl|helm)[^\n]{0,20} login)[^\n]{0,120}? -p ?)\S++"
 )
+# `mysql -pX` and its like take the password without a blank, others with one.
+_DATABASE = re.compile(r"(?P<head>(?:mysql|maria)[a-z_-]{0,20} (?:[^\n]{0,200}? )??-p)(?=\S)\S++")
+_CACHE = re.compile(
+    r"(?P<head>(?:redis-cli|ldap[a-z]{1,12}) (?:[^\n]{0,200}? )??-[aw] ?)(?=\S)\S++"
+)
+# `passwd hunter2`: in a sentence the next word is one without a digit.
+_SPOKEN = re.compile(
+    r"(?P<head>(?<![\w/.-])(?i:pass(?:word|wd|phrase|code))[ \t]{1,4})"
+    r"(?=[^\s\d]{0,64}\d)(?=[\d.]{0,64}[^\s\d.])[^\s\"',;)]{4,}+"
+)
 _CURL = re.compile(r"(?P<head>curl[^\n]{0,200}? (?:-u|--user)[ =]?[^\s:]{0,100}:)[^\s\"']++")
+_SPECIAL = (_DATABASE, _CACHE, _SPOKEN)
 
 _KEY_BLOCK = re.compile(
     r"(?P<begin>-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)"
@@ -150,7 +161,7 @@ def _pass(text: str) -> str:
         text = _headless_keys(text)
     text = _OPTION.sub(_option, text)
     text = _KEYED.sub(_keyed, text)
-    for shape in (_HEADER, _BEARER, _COOKIE, _QUERY, _WANDB, _NETRC, _COMMAND, _CURL):
+    for shape in (_HEADER, _BEARER, _COOKIE, _QUERY, _WANDB, _NETRC, _COMMAND, _CURL, *_SPECIAL):
         text = shape.sub(_after_head, text)
     for shape in (_URL_NAMES, _URL_TOKEN):
         text = shape.sub(lambda m: m["head"] + MASK + m["tail"], text)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
+from jobmond.analysis.mask import mask
 from jobmond.desk.fields import Field, Flag, Instant, Many, OneOf, Raw, Text, Whole, read_object
 from jobmond.desk.refusals import quoted
 from jobmond.errors import ConfigError
@@ -299,14 +300,18 @@ def read_all_flag(query: Mapping[str, str]) -> bool:
     return bool(read_object(query, {"all": Flag(digits=True)}).get("all", False))
 
 
+def _discreet(text: str | None) -> str | None:
+    return None if text is None else mask(text)
+
+
 def _wish(given: Mapping[str, Any]) -> Wish:
     bucket = given.get("bucket")
     return Wish(
-        name=given.get("name"),
-        description=given.get("description"),
+        name=_discreet(given.get("name")),
+        description=_discreet(given.get("description")),
         bucket=None if bucket is None else Bucket(bucket),
         type=given.get("type"),
-        run=given.get("run"),
+        run=_discreet(given.get("run")),
         user=given.get("user"),
         log_path=given.get("log"),
         labels_add=frozenset(given.get("labels", ()) or given.get("labels_add", ())),

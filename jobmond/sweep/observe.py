@@ -4,10 +4,12 @@ Jobs that have jobs in SLURM of their own (nel, the launcher) are asked about fi
 is asked about those in the same question as about all others.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from jobmond.analysis.discreet import discreet_seen
 from jobmond.analysis.links import LINKED, joined, last_seen, link_asks, linked, merged
 from jobmond.analysis.settle import Found, Move
 from jobmond.model.job import Job
@@ -79,7 +81,18 @@ async def ask(
         poll = await backend.poll(asks, since=since, now=clock.now(), timeout_s=given)
         polls.append((kind, poll))
         links |= _links(kind, jobs, poll, clock.now())
-    return joined_up(_joined(polls), jobs, clock.now())
+    answers = joined_up(_joined(polls), jobs, clock.now())
+    return await asyncio.to_thread(_discreet, answers)
+
+
+def _discreet(answers: Answers) -> Answers:
+    """`answers` as they may be kept: people put secrets into names and command lines."""
+    sightings = {
+        key: discreet_seen(one) if isinstance(one, Seen) else one
+        for key, one in answers.sightings.items()
+    }
+    found = tuple(replace(one, seen=discreet_seen(one.seen)) for one in answers.found)
+    return replace(answers, sightings=sightings, found=found)
 
 
 def _links(kind: Kind, jobs: Sequence[Job], poll: Poll, now: datetime) -> dict[str, Ask]:

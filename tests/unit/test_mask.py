@@ -74,6 +74,12 @@ SHAPES = [
     ("['--hf-api-key', 'abc', '-v']", "['--hf-api-key', '****', '-v']"),
     ("mysql --password hunter2", "mysql --password ****"),
     ("sshpass -p hunter2 ssh a@b", "sshpass -p **** ssh a@b"),
+    ("mysql -u root -pX -h db", "mysql -u root -p**** -h db"),
+    ("mysqldump -phunter2 all", "mysqldump -p**** all"),
+    ("redis-cli -h db -a hunter2 ping", "redis-cli -h db -a **** ping"),
+    ("ldapsearch -D cn=x -w hunter2", "ldapsearch -D cn=x -w ****"),
+    ("echo passwd hunter2", "echo passwd ****"),
+    ("the password hunter2, as ever", "the password ****, as ever"),
     ("curl -s -u alice:hunter2 https://x", "curl -s -u alice:**** https://x"),
     ("DefaultEndpointsProtocol=https;AccountKey=abc==;x=1",
      "DefaultEndpointsProtocol=https;AccountKey=****"),
@@ -106,6 +112,9 @@ HARMLESS = [
     "slurmstepd: error: *** JOB 17839483 ON gpu-017 CANCELLED DUE TO TIME LIMIT ***",
     "from sklearn import x; sk-learn is old",
     "KeyError: 'value'",
+    "mysql -h db -P 3306 --ssl; mysql -p",
+    "password authentication failed for user 'a1'; Password 2 of 3; passwd 3.5 s",
+    "cat /etc/passwd /data/shard-00001.parquet",
     "sort_key=name primary_key=id key=value",
     "",
 ]
@@ -191,6 +200,7 @@ LONG = [
     "--token ", "--api-key -", "wandb key ", "curl -u ", "login x password ", "Bearer ", "cookie:",
     "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----\n", "AAAA\n", "token=$", "?sig=",
     "authorization:", "sshpass -p", "docker login -p", "-p", "token ", "xapp-",
+    "mysql ", "mysql -p", "mysql -x ", "redis-cli -a", "ldap", "passwd ", "passwd 1", "passwd a",
 ]  # fmt: skip
 
 

@@ -60,6 +60,12 @@ def test_add_in_full():
     )
 
 
+def test_secrets_in_what_people_call_a_job_are_masked():
+    body = {"ids": ["1"], "name": "x token=abcdef12", "run": "password=a1", "description": "-"}
+    wish = AddRequest.read(body).wish
+    assert (wish.name, wish.run, wish.description) == ("x token=****", "password=****", "-")
+
+
 def test_null_is_not_given():
     assert AddRequest.read({"ids": ["1"], "kind": None, "labels": None}) == AddRequest(("1",))
 
