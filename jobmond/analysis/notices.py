@@ -198,6 +198,14 @@ def _cause(job: Job) -> str:
     return visible(job.diagnosis.summary) if job.diagnosis else "no cause known yet"
 
 
+def _cause_after(job: Job, transition: Transition) -> str:
+    """The cause, without the state and code with which a summary begins that has none to tell."""
+    said = _cause(job)
+    how, _, rest = said.partition("; ")
+    known = job.diagnosis is None or job.diagnosis.cause != "unknown"
+    return said if known or not rest or not how.startswith(transition.after.value) else rest
+
+
 def _title(job: Job, transition: Transition) -> str:
     before = f"{transition.before.value} → " if transition.before else ""
     end = ""
@@ -205,7 +213,7 @@ def _title(job: Job, transition: Transition) -> str:
         end = f" (exit code {job.facts.exit_code})"
     if job.facts.signal:
         end = f" (signal {job.facts.signal})"
-    cause = f": {_cause(job)}" if job.diagnosis else ""
+    cause = f": {_cause_after(job, transition)}" if job.diagnosis else ""
     corrected = "correction: " if transition.correction else ""
     return mask(f"{corrected}{_label(job)}: {before}{transition.after.value}{end}{cause}")
 

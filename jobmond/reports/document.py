@@ -92,6 +92,7 @@ def job_object(job: Job, now: datetime, *, older: bool = False) -> dict[str, Any
         "tasks": _tasks(facts.tasks),
         "signals": [signal_object(s) for s in open_signals(job)],
         "diagnosis": diagnosis_object(job.diagnosis),
+        "agent_log": job.agent_log,
         "log": {
             "path": job.log.path or job.choices.log_path or facts.log_path,
             "status": job.log.status,

@@ -114,8 +114,7 @@ def _ended(job: Job) -> list[str]:
 def _onward(job: Job) -> list[str]:
     if job.state is State.COMPLETED or continued(job.state, job.successor, job.ref):
         return []
-    followed = [f"followed by {job.successor}"] if job.successor is not None else []
-    return [*followed, *([f"entry {job.agent_log}"] if job.agent_log else [])]
+    return [f"followed by {job.successor}"] if job.successor is not None else []
 
 
 def _cause(job: Job) -> str:

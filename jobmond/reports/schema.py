@@ -176,6 +176,7 @@ JOB = _object(
         ),
     },
     {
+        "agent_log": _TEXT_OR_NULL,
         "session": {"type": "object"},
         "message": _TEXT,
         "model": _TEXT_OR_NULL,

@@ -117,6 +117,27 @@ def test_a_name_that_sounds_like_a_secret_does_not_hide_the_verdict(name: str):
     assert mask(news.payload["title"]) == f"lab/4711 ({name}): RUNNING → FAILED"
 
 
+@pytest.mark.parametrize(
+    ("state", "code", "summary", "title"),
+    [
+        (State.LOST, None, "LOST; nothing says why", "LOST: nothing says why"),
+        (
+            State.FAILED,
+            4,
+            "FAILED with exit code 4; the log holds nothing that says why. No log was read.",
+            "FAILED (exit code 4): the log holds nothing that says why. No log was read.",
+        ),
+        (State.FAILED, 4, "FAILED", "FAILED (exit code 4): FAILED"),
+        (State.LOST, None, "gone; and away", "LOST: gone; and away"),
+    ],
+)
+def test_a_title_says_state_and_code_once(state, code, summary, title):
+    diagnosis = Diagnosis("unknown", summary)
+    ended = job(facts=Facts(name="train", exit_code=code), state=state, diagnosis=diagnosis)
+    news = notices.transition_news(ended, went(State.RUNNING, state), at=NOW)
+    assert news.payload["title"] == f"lab/4711 (train): RUNNING → {title}"
+
+
 def test_the_key_is_the_same_however_often_it_is_composed_and_new_for_each_transition():
     first = notices.transition_news(job(transitions=2), went(None, State.RUNNING), at=NOW)
     again = notices.transition_news(job(transitions=2), went(None, State.RUNNING), at=at(5))

@@ -71,6 +71,7 @@ def test_a_job_has_every_key_of_the_interface_and_no_other(make_job):
         "tasks": None,
         "signals": [],
         "diagnosis": None,
+        "agent_log": None,
         "log": {"path": None, "status": "none", "bytes": None, "error": None},
     }
 

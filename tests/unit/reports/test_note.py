@@ -74,7 +74,7 @@ CASES = {
             "diagnosis": Diagnosis("import-error", "No module named torch"),
             "agent_log": "/a/2026-11-29/x.md",
         },
-        "needs action: No module named torch (exit code 1); tokenise; entry /a/2026-11-29/x.md",
+        "needs action: No module named torch (exit code 1); tokenise",
     ),
     "no cause, a code": (
         {
