@@ -31,7 +31,12 @@ _BY_REASON = (
     (re.compile(r"DeadlineExceeded|TimeLimit"), "walltime"),
     (re.compile(r"Evicted|Preempt"), "preempted"),
     (re.compile(r"NodeFail|NodeLost|NodeDown"), "node-failure"),
+    (re.compile(r"^Scheduling timeout exceeded"), "unschedulable"),  # iris
 )
+_SAYING = {
+    **dict(_BY_STATE.values()),
+    "unschedulable": "no place for the job was found in time",
+}
 _SIGNALS = {
     7: ("segfault", "SIGBUS"),
     9: ("sigkill", "SIGKILL"),
@@ -251,7 +256,7 @@ def _named(word: Word) -> tuple[str, str] | None:
     if word.reason and word.failed:
         for shape, cause in _BY_REASON:
             if shape.search(word.reason):
-                return next(known for known in _BY_STATE.values() if known[0] == cause)
+                return cause, _SAYING[cause]
     return None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from jobmond.analysis.grid import Cell, GridJob, Standing, rollup
 from jobmond.analysis.objects import diagnosis_object, plain, signal_object
 from jobmond.analysis.shaping import regime, rollouts_per_step
+from jobmond.analysis.visible import visible
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.observation import TaskCounts
 from jobmond.model.outcome import SinkStanding
@@ -102,6 +103,8 @@ def job_object(job: Job, now: datetime, *, older: bool = False) -> dict[str, Any
     }
     if facts.message is not None:
         shown["message"] = facts.message
+    if facts.scores:
+        shown["scores"] = [{"name": visible(n), "value": v} for n, v in facts.scores.items()]
     return shown if job.choices.session is None else {**shown, "session": job.choices.session}
 
 

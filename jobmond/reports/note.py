@@ -66,7 +66,8 @@ def _live(job: Job) -> list[str]:
         return [signals[0].title + advice]
     if job.seen_at is None:
         return ["not asked about yet"]
-    return [said] if (said := _tasks(job) or _standing(job)) else []
+    said = (job.facts.progress, _tasks(job) or _standing(job))
+    return [part for part in said if part]
 
 
 def _standing(job: Job) -> str | None:

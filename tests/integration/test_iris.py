@@ -151,6 +151,23 @@ async def test_a_job_from_its_start_to_its_failure(tmp_path: Path) -> None:
         assert (tmp_path / "agent_logs").is_dir()
 
 
+async def test_a_job_that_found_no_place(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        s.far.submit(TRAIN, NOW, "pending")
+        await s.add(TRAIN)
+        await s.sweep()
+        why = "Scheduling timeout exceeded (Duration(3.000s))"
+        s.far.end(TRAIN, "unschedulable", s.clock.now(), why=why)
+        await s.sweep()
+        job = await s.job()
+        assert (job["state"], job["native_state"], job["reason"]) == (
+            "FAILED",
+            "unschedulable",
+            why,
+        )
+        assert job["diagnosis"]["cause"] == "unschedulable"
+
+
 FAULTS = {
     "hang": HANG,
     "reset": RESET,
@@ -237,6 +254,25 @@ async def test_a_log_service_that_is_down_is_no_silence(tmp_path: Path) -> None:
         assert (job["state"], job["log"]["status"]) == ("RUNNING", "unavailable")
         assert job["log"]["bytes"] == 7
         assert (await s.cluster())["status"] == "ok"
+
+
+async def test_training_is_read_from_the_log_as_it_grows(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        s.far.submit(TRAIN, NOW)
+        s.far.say(
+            TRAIN, NOW, "{'loss': 2.5, 'grad_norm': 0.5, 'epoch': 0.01}", " 10/100 [00:10<01:30]"
+        )
+        await s.add(TRAIN)
+        await s.sweep()
+        s.far.say(TRAIN, s.clock.now(), "{'loss': 2.25, 'grad_norm': 0.75, 'epoch': 0.02}")
+        await s.sweep()
+        job = await s.job()
+        assert (job["metrics"]["loss"], job["metrics"]["grad_norm"]) == (2.25, 0.75)
+        looks = [q for m, q in s.far.asked if m == "FetchLogs" and "cursor" in q]
+        assert [q["cursor"] for q in looks] == ["0", "2"]
+        s.far.asked.clear()
+        await s.sweep()
+        assert s.far.count("FetchLogs") == 1  # nothing came: its end says so
 
 
 async def test_submitted_again_under_the_same_name(tmp_path: Path) -> None:

@@ -174,7 +174,12 @@ class IrisLogs:
                 if full:
                     break
         behind = sum(len(line.data) + 1 for line in tail if line.own and line.seq > seq)
-        place = {"since_ms": asked.since_ms, "seq": seq, "bytes": cutter.offset}
+        place = {
+            "since_ms": asked.since_ms,
+            "seq": seq,
+            "bytes": cutter.offset,
+            "whole": seq >= last,  # whether everything that is there was looked at
+        }
         return LogNews(place, tuple(segments), restarted, behind if seq < last else 0, moved)
 
     async def _page(self, asked: _Asked, seq: int, time: Time, *, first: bool) -> Sequence[Line]:

@@ -91,8 +91,8 @@ def record(raw: object) -> Record | None:
         submitted_at=_instant(submitted),
         started_at=_instant(_ms(raw.get("startedAt"))),
         finished_at=_instant(_ms(raw.get("finishedAt"))),
-        error=_text(raw.get("error")),
-        waits_for=_text(raw.get("pendingReason")),
+        error=_why(raw.get("error")),
+        waits_for=_why(raw.get("pendingReason")),
         failures=_number(raw.get("failureCount")) or 0,
         preemptions=_number(raw.get("preemptionCount")) or 0,
         tasks=_number(raw.get("taskCount")) or 0,
@@ -136,7 +136,7 @@ def _task(raw: Mapping[str, Any]) -> Task:
         word=task_word(raw.get("state")),
         native=visible(str(raw.get("state")))[:80],
         exit_code=_number(raw.get("exitCode")),
-        error=_text(raw.get("error")),
+        error=_why(raw.get("error")),
         finished_ms=_ms(raw.get("finishedAt")),
         attempt=_number(raw.get("currentAttemptId")) or 0,
         worker_failures=sum(1 for a in tried if a.get("isWorkerFailure") is True),
@@ -166,6 +166,11 @@ def _text(raw: object) -> str | None:
     if not isinstance(raw, str):
         return None
     return visible(" ".join(raw[: 8 * _TEXT_CHARS].split()))[:_TEXT_CHARS] or None
+
+
+def _why(raw: object) -> str | None:
+    """A reason without the program's last words after it: those are in the log."""
+    return _text(raw.partition(". stderr: ")[0]) if isinstance(raw, str) else None
 
 
 def _number(raw: object) -> int | None:

@@ -104,10 +104,12 @@ def _facts(evidence: Evidence, state: State, now: datetime) -> Facts:
     user, _, name = record.job_id.partition("/")
     code, signal = _exit(state, tasks)
     end = record.finished_at if state in TERMINAL else None
+    reason = _reason(evidence, state)
     return Facts(
         name=name,
         user=user,
-        reason=_reason(evidence, state),
+        reason=reason,
+        progress=reason if state is State.RUNNING else None,
         exit_code=code,
         signal=signal,
         submitted_at=record.submitted_at,

@@ -122,6 +122,15 @@ async def test_why_it_waits() -> None:
     assert found.facts.elapsed_s is None
 
 
+async def test_a_programs_last_words_are_no_reason() -> None:
+    far = Controller()
+    far.submit(TRAIN, BORN)
+    far.end(TRAIN, "failed", NOW, why="Exit code: 1. stderr: Preempted by a peer")
+    found = await sighted(far)
+    assert isinstance(found, Seen)
+    assert found.facts.reason == "Exit code: 1"
+
+
 async def test_what_a_running_job_has_survived() -> None:
     far = Controller()
     far.submit(TRAIN, BORN, preemptionCount=2, failureCount=1)
