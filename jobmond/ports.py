@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar, runtime_checkable
 
+from jobmond.model.intent import Stopped, Target
 from jobmond.model.job import Job
 from jobmond.model.metrics import Event, Memory, RunSeries, Segment
 from jobmond.model.observation import Ask, LogAsk, LogTail, NotApplicable, Poll, Reading
@@ -184,6 +185,21 @@ class Backend(Protocol):
 
     def valid_id(self, native_id: str) -> str | None:
         """None where `native_id` has this source's form, else one line saying what is wrong."""
+        ...
+
+
+@runtime_checkable
+class Canceller(Protocol):
+    """A backend that can cancel jobs of its source."""
+
+    async def cancel(self, targets: Sequence[Target], *, timeout_s: float) -> Mapping[str, Stopped]:
+        """Cancel `targets` in their order; what became of each, by native id.
+
+        A target of which nothing is said may or may not have been cancelled.
+
+        Raises:
+            TransientTransportError, NeedsPersonError: no answer.
+        """
         ...
 
 

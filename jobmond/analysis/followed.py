@@ -1,6 +1,6 @@
 """A log that is followed: what is new in it, folded into what was read before."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,6 +20,7 @@ from jobmond.model.state import Bucket
 from jobmond.model.training import Bookmark, Place, Training
 from jobmond.ports import MetricParser, Rule
 
+RECENT, AROUND = 30, 15  # steps, for whoever writes down what was seen
 CHECKPOINTS = 20  # of those the log names, the last ones are shown
 
 
@@ -41,12 +42,13 @@ class Followed:
     """What following a log gave.
 
     `training` is None where no trainer is recognised; its trend is for whoever knows what else
-    stands about the job.
+    stands about the job. `recent` are the last logged steps with their numbers.
     """
 
     training: Training | None
     bookmark: Bookmark
     steps: Steps
+    recent: tuple[tuple[int, Mapping[str, float]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +93,12 @@ def followed(
         shown = _newest(best, tail) or shown
     facts = trend_facts(best.state, job.bucket if bucket else best.state.bucket)
     training = _training(job.training if same_life else None, shown, facts, now=now)
+    steps = _steps(replay, best.state, same_life=same_life)
     return Followed(
         replace(training, behind_bytes=news.behind_bytes),
         Bookmark(at, packed(reader)),
-        _steps(replay, best.state, same_life=same_life),
+        steps,
+        _recent(best.state, steps),
     )
 
 
@@ -195,6 +199,18 @@ def _saved(training: Training) -> int | None:
 
 def _since(then: datetime | None, now: datetime) -> float | None:
     return max(0.0, (now - then).total_seconds()) if then is not None else None
+
+
+def _recent(state: LogState, steps: Steps) -> tuple[tuple[int, Mapping[str, float]], ...]:
+    """The last ones, and those around the first firing of each rule."""
+    logged = [(e.step, e.values) for e in state.track.current if e.step is not None]
+    since = logged[-RECENT:][0][0] if logged else 0
+    fired = [signal.step for signal in steps.fired.values() if signal.step is not None]
+    return tuple(
+        (step, dict(values))
+        for step, values in logged
+        if step >= since or any(abs(step - first) <= AROUND for first in fired)
+    )
 
 
 def _steps(replay: Replay, state: LogState, *, same_life: bool) -> Steps:

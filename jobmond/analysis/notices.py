@@ -121,9 +121,23 @@ def cause_news(job: Job, *, at: datetime) -> News:
     )
 
 
-def signal_news(job: Job, signal: Signal, type_: str, *, at: datetime) -> News:
-    """A rule's remark came (`signal`), went (`cleared`) or the run recovered (`recovered`)."""
+def signal_news(
+    job: Job,
+    signal: Signal,
+    type_: str,
+    *,
+    at: datetime,
+    decision: tuple[str, str] | None = None,
+) -> News:
+    """A rule's remark came (`signal`), went (`cleared`) or the run recovered (`recovered`).
+
+    `decision` is what follows from it, and the path of what was written down.
+    """
     opened = signal.opened_at or at
+    more: dict[str, Any] = {"signal": signal_object(signal)}
+    if decision is not None:
+        why, path = decision
+        more |= {"body": visible(mask(f"{why}; {_body(job)}")), "agent_log": path}
     return _job_news(
         job,
         at=at,
@@ -131,7 +145,7 @@ def signal_news(job: Job, signal: Signal, type_: str, *, at: datetime) -> News:
         key=f"{_identity(job)}!{signal.rule}:{int(opened.timestamp())}:{type_}",
         level=signal.severity if type_ == "signal" else Severity.INFO,
         title=f"{_label(job)}: {signal.title}{'' if type_ == 'signal' else f' ({type_})'}",
-        more={"signal": signal_object(signal)},
+        more=more,
     )
 
 

@@ -34,6 +34,7 @@ from jobmond.store.registries import sink_name
 from jobmond.store.reportfile import write_report
 from jobmond.store.standing import check_not_emptied
 from jobmond.store.writer import Writer
+from jobmond.sweep.act import Actor
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import AGENT_LOG, Terms
 from jobmond.sweep.couriers import Couriers
@@ -101,6 +102,9 @@ class App:
             self.found[name] = (result.at, result.found)
         self.on_commit()
         await self.deliver()
+        if result.contacted:
+            actor = Actor(self.store, self.writer.call, self.clock)
+            await actor.act(self.clusters[name], result.waiting)
         await self.report()
         return result
 

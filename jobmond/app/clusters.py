@@ -154,6 +154,7 @@ class Builder:
             notes=table.notes,
             benign=Benign.of(table.benign),
             no_kill=table.no_kill or settings.policy.no_kill,
+            cancels=settings.policy.on_collapse == "cancel",
             ckpt_dirs=table.ckpt_dirs,
             log_dirs=table.log_dirs,
             budget_s=table.sweep_budget.total_seconds(),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from jobmond.model.intent import Intent
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.outcome import Delivery, Followup, News, Transition
 from jobmond.model.training import Bookmark
@@ -16,11 +17,13 @@ class JobChange:
     The store writes what a sweep owns (state, facts, evidence, signals, life). What people chose
     is never written back from here, and a job that was untracked meanwhile stays untracked.
     `bookmark` is where the reading of its log stands now; None leaves what stood before.
+    `intents` are decided in this transaction.
     """
 
     job: Job
     transitions: tuple[Transition, ...] = ()
     bookmark: Bookmark | None = None
+    intents: tuple[Intent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ The front matter is for machines (YAML whose values are JSON), the rest for peop
 """
 
 import hashlib
-import json
 import re
 import shlex
 from collections.abc import Iterable, Sequence
@@ -15,10 +14,10 @@ from jobmond.analysis.diagnose import diagnose
 from jobmond.analysis.faults.catalogue import advice
 from jobmond.analysis.logscan import Scan
 from jobmond.analysis.mask import mask
-from jobmond.analysis.visible import visible
 from jobmond.model.job import Job
 from jobmond.model.outcome import Diagnosis
 from jobmond.model.state import State
+from jobmond.reports.markdown import code, fence, span, time, yaml_value
 
 _NAME_CHARS = 160  # of a file name without its suffix; file systems allow 255 bytes
 _PART_CHARS = 60
@@ -53,7 +52,7 @@ def entry(
         *_front_matter(job, diagnosis, scan, now, version),
         "---",
         "",
-        f"# {job.state.value}: {_code(job.name)} ({_code(job.ref)})",
+        f"# {job.state.value}: {code(job.name)} ({code(job.ref)})",
         "",
         *_what(job, diagnosis, now),
         *_log(job, scan, looked),
@@ -110,9 +109,9 @@ def _front_matter(
         "exit_code": facts.exit_code,
         "signal": facts.signal,
         "reason": facts.reason,
-        "submitted_at": _time(facts.submitted_at),
-        "started_at": _time(facts.started_at),
-        "ended_at": _time(job.ended_at or facts.ended_at or now),
+        "submitted_at": time(facts.submitted_at),
+        "started_at": time(facts.started_at),
+        "ended_at": time(job.ended_at or facts.ended_at or now),
         "elapsed_s": facts.elapsed_s,
         "nodes": facts.nodes,
         "log_path": job.log.path or facts.log_path,
@@ -127,7 +126,7 @@ def _front_matter(
         "run": job.run,
         "life": job.life,
     }
-    return [f"{name}: {_json(value)}" for name, value in values.items()]
+    return [f"{name}: {yaml_value(value)}" for name, value in values.items()]
 
 
 def _what(job: Job, diagnosis: Diagnosis, now: datetime) -> Iterable[str]:
@@ -136,23 +135,23 @@ def _what(job: Job, diagnosis: Diagnosis, now: datetime) -> Iterable[str]:
     if facts.signal:
         exited += f", signal {facts.signal}"
     rows = (
-        ("Cause", f"**{diagnosis.cause}**: {_code(diagnosis.summary)}"),
+        ("Cause", f"**{diagnosis.cause}**: {code(diagnosis.summary)}"),
         ("Victims", _victims(diagnosis)),
-        ("State", f"{job.state.value} ({_code(job.native)})"),
+        ("State", f"{job.state.value} ({code(job.native)})"),
         ("Exit code", exited),
-        ("Reason", _code(facts.reason) if facts.reason else "none given"),
-        ("Message", _code(facts.message) if facts.message else ""),
-        ("Where", f"{_code(job.cluster)}, nodes {_code(facts.nodes or 'not known')}"),
-        ("Who", _code(facts.user or "not known")),
-        ("Submitted", _time(facts.submitted_at) or "not known"),
-        ("Started", _time(facts.started_at) or "not known"),
-        ("Ended", _time(job.ended_at or facts.ended_at or now) or ""),
-        ("Elapsed", "not known" if facts.elapsed_s is None else _span(facts.elapsed_s)),
-        ("Run", f"{_code(job.run)}, life {job.life}"),
+        ("Reason", code(facts.reason) if facts.reason else "none given"),
+        ("Message", code(facts.message) if facts.message else ""),
+        ("Where", f"{code(job.cluster)}, nodes {code(facts.nodes or 'not known')}"),
+        ("Who", code(facts.user or "not known")),
+        ("Submitted", time(facts.submitted_at) or "not known"),
+        ("Started", time(facts.started_at) or "not known"),
+        ("Ended", time(job.ended_at or facts.ended_at or now) or ""),
+        ("Elapsed", "not known" if facts.elapsed_s is None else span(facts.elapsed_s)),
+        ("Run", f"{code(job.run)}, life {job.life}"),
         ("Parts", _parts(job)),
-        ("Work directory", _code(facts.workdir) if facts.workdir else ""),
-        ("Command", _code(facts.command) if facts.command else ""),
-        ("Proved by", _code(job.proof or "nothing recorded")),
+        ("Work directory", code(facts.workdir) if facts.workdir else ""),
+        ("Command", code(facts.command) if facts.command else ""),
+        ("Proved by", code(job.proof or "nothing recorded")),
     )
     return [
         "## What happened",
@@ -173,34 +172,34 @@ def _parts(job: Job) -> str:
     if tasks is None:
         return ""
     counts = ", ".join(f"{count} {state.value}" for state, count in tasks.by_state.items())
-    failed = f"; failed first: {_code(', '.join(tasks.failed))}" if tasks.failed else ""
+    failed = f"; failed first: {code(', '.join(tasks.failed))}" if tasks.failed else ""
     return f"{tasks.total} ({counts}){failed}"
 
 
 def _log(job: Job, scan: Scan | None, looked: Sequence[str]) -> Iterable[str]:
     path = job.log.path or job.facts.log_path
     yield from ("## Log", "")
-    yield f"- Path: {_code(path) if path else 'not known'}"
+    yield f"- Path: {code(path) if path else 'not known'}"
     size = job.log.size_bytes
     yield f"- Status: {job.log.status}" + ("" if size is None else f", {size} bytes")
     if job.log.error:
-        yield f"- Error: {_code(job.log.error)}"
+        yield f"- Error: {code(job.log.error)}"
     yield f"- Looked at: {scan.looked if scan else 'nothing'}"
     for place in looked:
-        yield f"- Looked in: {_code(place)}"
+        yield f"- Looked in: {code(place)}"
     yield ""
     if scan and scan.last_lines:
-        yield from ("Last lines:", "", *_fence(scan.last_lines), "")
+        yield from ("Last lines:", "", *fence(scan.last_lines), "")
 
 
 def _evidence(diagnosis: Diagnosis, scan: Scan | None) -> Iterable[str]:
     if diagnosis.excerpt:
         yield from (f"## Evidence{_place(diagnosis.line, diagnosis.offset)}", "")
-        yield from (*_fence(diagnosis.excerpt), "")
+        yield from (*fence(diagnosis.excerpt), "")
     quote = scan.traceback if scan else None
     if quote and quote.excerpt != diagnosis.excerpt:
         yield from (f"## First traceback{_place(quote.line, quote.offset)}", "")
-        yield from (*_fence(quote.excerpt), "")
+        yield from (*fence(quote.excerpt), "")
 
 
 def _place(line: int | None, offset: int | None) -> str:
@@ -212,46 +211,11 @@ def _place(line: int | None, offset: int | None) -> str:
 def _next(job: Job, diagnosis: Diagnosis) -> Iterable[str]:
     yield f"- {_NEXT_UNKNOWN if diagnosis.cause == 'unknown' else _advice(diagnosis)}"
     if job.successor:
-        yield f"- Continued by {_code(job.successor)}."
+        yield f"- Continued by {code(job.successor)}."
     if job.state in (State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAIL, State.LOST):
-        yield f"- The log: {_code(f'jobmonctl logs {shlex.quote(job.ref)} -n 500')}"
+        yield f"- The log: {code(f'jobmonctl logs {shlex.quote(job.ref)} -n 500')}"
 
 
 def _advice(diagnosis: Diagnosis) -> str:
     fault_id, _, _ = (diagnosis.fingerprint or "").partition(":")
     return advice(fault_id, diagnosis.cause)
-
-
-def _json(value: object) -> str:
-    """A JSON value that is a YAML value as well: no character is left that YAML would refuse."""
-    if isinstance(value, str):
-        value = visible(mask(value))
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _time(at: datetime | None) -> str | None:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at else None
-
-
-def _span(seconds: int) -> str:
-    hours, rest = divmod(seconds, 3600)
-    return f"{hours}:{rest // 60:02}:{rest % 60:02}"
-
-
-def _code(text: str) -> str:
-    """`text` in a code span that it cannot leave, on one line."""
-    shown = visible(mask(text)).strip() or "(empty)"
-    ticks = "`" * (_longest_ticks((shown,)) + 1)
-    pad = " " if "`" in shown else ""
-    return f"{ticks}{pad}{shown}{pad}{ticks}"
-
-
-def _fence(lines: Sequence[str]) -> list[str]:
-    """`lines` in a code block that they cannot leave."""
-    shown = mask("\n".join(visible(line, keep="\t") for line in lines)).split("\n")
-    ticks = "`" * max(3, _longest_ticks(shown) + 1)
-    return [ticks + "text", *shown, ticks]
-
-
-def _longest_ticks(lines: Iterable[str]) -> int:
-    return max((len(run) for line in lines for run in re.findall("`+", line)), default=0)

@@ -216,8 +216,6 @@ def _without_effect(settings: Settings) -> Iterator[str]:
             call_default_factory=True, validated_data={}
         ):
             yield f"{key} has no effect in this version"
-    if settings.policy.on_collapse == "cancel":
-        yield "policy.on_collapse has no effect in this version; nothing is ever cancelled"
     for name, cluster in settings.clusters.items():
         for key in ("ckpt_dirs", "log_dirs"):
             if getattr(cluster, key):

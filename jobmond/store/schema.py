@@ -108,6 +108,29 @@ bookmarks = Table(
     Column("reading", LargeBinary, nullable=False),
 )
 
+# Jobs that are to be cancelled. One for a rule and incarnation: nothing is decided twice.
+intents = Table(
+    "intents",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column(
+        "incarnation_id",
+        ForeignKey("incarnations.id", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    Column("rule", Words, nullable=False),
+    Column("step", BigInteger),
+    Column("evidence", Words, nullable=False),
+    Column("allowed_by", Words, nullable=False),
+    Column("decided_at", Instant, nullable=False),
+    Column("stage", Words, nullable=False, index=True),
+    Column("asked_at", Instant),
+    Column("attempts", Integer, nullable=False),
+    Column("detail", Words),
+    UniqueConstraint("incarnation_id", "rule"),
+    sqlite_autoincrement=True,
+)
+
 transitions = Table(
     "transitions",
     metadata,

@@ -7,12 +7,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from sqlalchemy import Connection, Engine
 
 from jobmond.model.commit import Added, ClusterSnapshot, SweepCommit
+from jobmond.model.intent import Intent, Stage
 from jobmond.model.job import Choices, Classified, ClusterHealth, Job
 from jobmond.model.observation import Facts
 from jobmond.model.outcome import Delivery, Followup, News, SinkStanding, Transition
 from jobmond.model.state import Kind
 from jobmond.model.training import Place
-from jobmond.store import bookmarks, migrate, news, people, records, retention, sweeping
+from jobmond.store import bookmarks, intents, migrate, news, people, records, retention, sweeping
 from jobmond.store.engine import database_file, engine, named, reading, writing
 from jobmond.store.open_file import OpenFile
 from jobmond.store.records import AuditLine
@@ -97,6 +98,30 @@ class Store:
     def readings(self, ids: Sequence[int]) -> Mapping[int, bytes]:
         """What was put down of these incarnations' logs, packed."""
         return self._read(bookmarks.readings, ids)
+
+    # What is to be cancelled
+
+    def unsettled_intents(self, cluster: str) -> tuple[tuple[Intent, Job], ...]:
+        """Those on a cluster that have not come to their end, with their jobs as stored."""
+        return self._read(intents.unsettled, cluster)
+
+    def intents_of(self, job_id: int) -> tuple[Intent, ...]:
+        return self._read(intents.of_job, job_id)
+
+    def move_intent(
+        self,
+        intent_id: int,
+        stage: Stage,
+        *,
+        detail: str | None = None,
+        asked_at: datetime | None = None,
+    ) -> None:
+        """Another stage; with `asked_at` one more attempt."""
+        self._write(intents.move, intent_id, stage, detail=detail, asked_at=asked_at)
+
+    def stands(self, key: str, sink: str) -> bool:
+        """Whether a delivery was made."""
+        return self._read(intents.stands, key, sink)
 
     def set_sweep_times(self, last_at: datetime | None, next_at: datetime | None) -> None:
         self._write(records.set_sweep_times, last_at, next_at)

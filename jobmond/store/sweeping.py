@@ -19,7 +19,7 @@ from sqlalchemy import (
 from jobmond.model.commit import ClusterSnapshot, SweepCommit
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.state import Bucket, Kind, PostMortem, State
-from jobmond.store import bookmarks, codec, registries
+from jobmond.store import bookmarks, codec, intents, registries
 from jobmond.store.choosing import Place, placed
 from jobmond.store.engine import IN_LIST, batched, insert_new, upsert, write
 from jobmond.store.landing import Landed, Plan, Standing, plan
@@ -288,7 +288,7 @@ def _fold(connection: Connection, decided: Plan, standing: Mapping[int, Standing
 
 def _record(connection: Connection, landed: Sequence[Landed], numbers: Mapping[int, int]) -> None:
     """Transitions, signals and bookmarks of every incarnation that was written."""
-    told, kept, marks = [], {}, []
+    told, kept, marks, decided = [], {}, [], []
     for place, one in enumerate(landed):
         number = one.job.id or numbers[place]
         recorded = one.before.transitions if one.before else 0
@@ -307,6 +307,7 @@ def _record(connection: Connection, landed: Sequence[Landed], numbers: Mapping[i
         kept[number] = one.change.job.signals
         if one.change.bookmark is not None:
             marks.append((number, one.change.bookmark))
+        decided += [(number, intent) for intent in one.change.intents]
     write(connection, transitions.insert(), told)
     before = signals_of(connection, list(kept))
     changed = {n: held for n, held in kept.items() if tuple(before.get(n, ())) != held}
@@ -315,6 +316,7 @@ def _record(connection: Connection, landed: Sequence[Landed], numbers: Mapping[i
     rows = [row for number, held in changed.items() for row in signal_rows(number, held)]
     write(connection, signals.insert(), rows)
     bookmarks.put(connection, marks)
+    intents.decide(connection, decided)
 
 
 def _registries(

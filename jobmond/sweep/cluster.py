@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
 
+from jobmond.analysis.acting import Leave
 from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.model.state import Kind
 from jobmond.ports import Backend, LogSource
@@ -34,7 +35,8 @@ class Cluster:
     `backends` maps kinds to the source that answers for them; `logs` reads all their logs in one
     script. `budget_s` bounds one sweep, `tail_bytes` what the end of an ended job's log may cost,
     `log_read_bytes` how much of one log a sweep looks through for what is new. `discover`
-    tracks what nobody registered, `no_kill` says that nothing there is ever cancelled. `ckpt_dirs`
+    tracks what nobody registered, `no_kill` says that nothing there is ever cancelled,
+    `cancels` that a proved collapse is, elsewhere than under a no-kill. `ckpt_dirs`
     and `log_dirs` are further folders at the far side. All as the configuration and the ops file
     had it when the sweep began. `link` is how it is reached: clusters with equal ones can share
     a transport.
@@ -50,6 +52,7 @@ class Cluster:
     notes: str | None = None
     benign: Benign = NOTHING
     no_kill: bool = False
+    cancels: bool = False
     ckpt_dirs: tuple[str, ...] = ()
     log_dirs: tuple[str, ...] = ()
     budget_s: float = 120.0
@@ -59,6 +62,12 @@ class Cluster:
     backoff_max: timedelta = timedelta(hours=1)
     logins_seen: dict[int, int] = field(default_factory=dict)
     link: object = None
+
+    @property
+    def leave(self) -> Leave:
+        """What may follow from a collapse here."""
+        forbidden = f"no_kill is set for {self.name}" if self.no_kill else None
+        return Leave(self.cancels, forbidden)
 
     @property
     def discovers(self) -> bool:

@@ -6,19 +6,23 @@ from datetime import datetime
 from typing import Any
 
 from jobmond.analysis import notices
+from jobmond.analysis.acting import ACTED_ON, NO_LEAVE, Leave, decided
 from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.analysis.followed import Followed, with_trend
 from jobmond.analysis.judge import Judged, carried, judged, judged_steps
+from jobmond.analysis.logscan import Scan
 from jobmond.analysis.settle import Move
 from jobmond.analysis.silence import said_once, view_of
 from jobmond.model.commit import JobChange
-from jobmond.model.job import Job
+from jobmond.model.intent import Intent
+from jobmond.model.job import Job, LogEvidence
 from jobmond.model.observation import LogTail, NotApplicable, Reading
-from jobmond.model.outcome import Delivery, News
+from jobmond.model.outcome import Delivery, News, Signal
 from jobmond.model.state import TERMINAL, Severity, State
-from jobmond.ports import Case, Rule
+from jobmond.ports import Case, Rule, SweepView
+from jobmond.reports.collapse import collapse_entry
 from jobmond.sweep.observe import log_readers
-from jobmond.sweep.postmortem import Autopsy, autopsy, evidence
+from jobmond.sweep.postmortem import Autopsy, autopsy, evidence, scanned
 
 AGENT_LOG = "agent_log"
 
@@ -45,59 +49,123 @@ class Terms:
     post_mortem_sweeps: int = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all jobs of one sweep have in common.
+
+    `answered` says that the cluster as a whole did: what then moved nothing is that job's own
+    trouble, and shown with it. What is `benign` on that cluster explains nothing. `leave` is what
+    may follow from a collapse there.
+    """
+
+    terms: Terms
+    now: datetime
+    answered: bool = True
+    benign: Benign = NOTHING
+    leave: Leave = NO_LEAVE
+
+
+@dataclass(frozen=True, slots=True)
+class _Concluded:
+    """What came of one move."""
+
+    change: JobChange | None
+    news: tuple[News, ...]
+    entries: tuple[Delivery, ...]
+
+
 def concluded(
     moves: Sequence[Move],
     readings: Mapping[str, Reading[LogTail]],
+    setting: Setting,
     read: Mapping[str, Followed] | None = None,
-    *,
-    terms: Terms,
-    answered: bool,
-    now: datetime,
-    benign: Benign = NOTHING,
 ) -> Conclusion:
-    """Judge every move, explain what failed, compose the news.
-
-    `answered` says that the cluster as a whole did: what then moved nothing is that job's own
-    trouble, and shown with it. What is `benign` on that cluster explains nothing.
+    """Judge every move, explain what failed, compose the news. `read` is by native id, what is
+    new in the logs that are followed.
     """
-    changes: list[JobChange] = []
-    news: list[News] = []
-    entries: list[Delivery] = []
+    terms, now = setting.terms, setting.now
     readers = log_readers(moves)
     looks = [_reading_for(move, readers, readings) for move in moves]
     logs = [evidence(m.job.log, look, now=now) for m, look in zip(moves, looks, strict=True)]
     seen = (replace(move.job, log=log) for move, log in zip(moves, logs, strict=True))
     view = view_of(seen, readings, now=now)
-    for move, reading, logged in zip(moves, looks, logs, strict=True):
-        examined = autopsy(
-            move.job,
-            reading,
-            ended_now=_to_explain(move),
-            agent_logs=terms.agent_logs,
-            sweeps=terms.post_mortem_sweeps,
-            now=now,
-            benign=benign,
-        )
-        job = replace(examined.job, log=logged)
-        log = read.get(job.native_id) if read and readers.get(job.native_id) is move else None
-        case = Case(move.before, job, now, log=reading, view=view)
-        verdict = judged(case, terms.rules)
-        verdict += judged_steps(job, log.steps, now=now) if log else carried(job)
-        job = replace(job, signals=verdict.signals, note=move.error if answered else None)
-        if log is not None or (job.state is State.RUNNING and not job.stale):
-            job = with_trend(job, now=now)
-        if examined.entry is not None:
-            entries.append(_entry_delivery(job, examined, now))
-        news.extend(_news(replace(move, job=job), examined, verdict, now))
-        if job != move.before or log is not None:
-            steps = (move.transition,) if move.transition else ()
-            changes.append(JobChange(job, steps, log.bookmark if log else None))
-    news = said_once(news, moves, changes)
-    return Conclusion(
-        tuple(changes),
-        tuple(news),
-        (*entries, *news_deliveries(news, terms.sinks, now)),
+    done = []
+    for move, reading, log in zip(moves, looks, logs, strict=True):
+        followed = (read or {}).get(move.job.native_id)
+        mine = followed if readers.get(move.job.native_id) is move else None
+        done.append(_one(move, _Evidence(reading, log, mine, view), setting))
+    changes = tuple(one.change for one in done if one.change is not None)
+    news = said_once((n for one in done for n in one.news), moves, changes)
+    entries = (entry for one in done for entry in one.entries)
+    return Conclusion(changes, tuple(news), (*entries, *news_deliveries(news, terms.sinks, now)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """What was seen of one job beside its state."""
+
+    reading: Reading[LogTail]
+    log: LogEvidence
+    followed: Followed | None
+    view: SweepView
+
+
+def _one(move: Move, seen: _Evidence, setting: Setting) -> _Concluded:
+    terms, now, followed = setting.terms, setting.now, seen.followed
+    examined = autopsy(
+        move.job,
+        seen.reading,
+        ended_now=_to_explain(move),
+        agent_logs=terms.agent_logs,
+        sweeps=terms.post_mortem_sweeps,
+        now=now,
+        benign=setting.benign,
     )
+    job = replace(examined.job, log=seen.log)
+    case = Case(move.before, job, now, log=seen.reading, view=seen.view)
+    verdict = judged(case, terms.rules)
+    verdict += judged_steps(job, followed.steps, now=now) if followed else carried(job)
+    job = replace(job, signals=verdict.signals, note=move.error if setting.answered else None)
+    if followed is not None or (job.state is State.RUNNING and not job.stale):
+        job = with_trend(job, now=now)
+    scan = scanned(seen.reading, setting.benign)
+    acts = [_act(job, s, followed, scan, setting) for s in verdict.opened if s.rule == ACTED_ON]
+    entries = [act.entry for act in acts]
+    if examined.entry is not None:
+        entries.append(_entry_delivery(job, examined, now))
+    change = None
+    if job != move.before or followed is not None:
+        change = JobChange(
+            job,
+            (move.transition,) if move.transition else (),
+            followed.bookmark if followed else None,
+            tuple(act.intent for act in acts if act.intent is not None),
+        )
+    news = tuple(_news(replace(move, job=job), examined, verdict, acts, now))
+    return _Concluded(change, news, tuple(entries))
+
+
+@dataclass(frozen=True, slots=True)
+class _Act:
+    """What follows from a collapse: what is written down of it, and whether it is cancelled."""
+
+    entry: Delivery
+    path: str
+    decision: str
+    intent: Intent | None
+
+
+def _act(
+    job: Job, signal: Signal, followed: Followed | None, scan: Scan | None, setting: Setting
+) -> _Act:
+    now, decision = setting.now, decided(job, signal, setting.leave)
+    steps = followed.recent if followed else ()
+    path, text = collapse_entry(job, signal, steps=steps, scan=scan, decision=decision.why, now=now)
+    key = f"{notices.transition_key(job)}:{signal.rule}:{signal.step}"
+    where = f"{setting.terms.agent_logs}/{path}"
+    entry = Delivery(0, key, AGENT_LOG, {"path": where, "text": text}, created_at=now, due_at=now)
+    intent = Intent(0, job.id, signal.rule, signal.step, key, decision.why, now)
+    return _Act(entry, where, decision.why, intent if decision.cancel else None)
 
 
 def news_deliveries(news: Iterable[News], sinks: Sequence[str], now: datetime) -> list[Delivery]:
@@ -145,7 +213,9 @@ def _entry_delivery(job: Job, examined: Autopsy, now: datetime) -> Delivery:
     return Delivery(0, key, AGENT_LOG, body, created_at=now, due_at=now)
 
 
-def _news(move: Move, examined: Autopsy, verdict: Judged, now: datetime) -> Iterable[News]:
+def _news(
+    move: Move, examined: Autopsy, verdict: Judged, acts: Sequence[_Act], now: datetime
+) -> Iterable[News]:
     job = move.job
     if move.transition is not None and not move.silent:
         if move.restarted_as is not None and move.restarted_in is not None:
@@ -164,7 +234,9 @@ def _news(move: Move, examined: Autopsy, verdict: Judged, now: datetime) -> Iter
     if examined.cause_changed:
         yield notices.cause_news(job, at=now)
     for signal in verdict.opened:
-        yield notices.signal_news(job, signal, "signal", at=now)
+        act = acts[0] if acts and signal.rule == ACTED_ON else None
+        told = (act.decision, act.path) if act is not None else None
+        yield notices.signal_news(job, signal, "signal", at=now, decision=told)
     for signal in verdict.recovered:
         yield notices.signal_news(job, signal, "recovered", at=now)
     if job.state not in TERMINAL:

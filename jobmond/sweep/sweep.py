@@ -14,12 +14,12 @@ from jobmond.analysis.health import changed, health_after, may_contact
 from jobmond.analysis.settle import Classify, Found, Move, asked_about, classed, settled
 from jobmond.model.commit import ClusterSnapshot, JobChange, SweepCommit
 from jobmond.model.job import ClusterHealth, Job
-from jobmond.model.observation import PERMISSION, LogTail, Read, Reading
+from jobmond.model.observation import PERMISSION, LogTail, Read, Reading, Seen
 from jobmond.model.state import TERMINAL, ClusterStatus, Kind, PostMortem, State
 from jobmond.model.training import Place, Training
 from jobmond.ports import Clock
 from jobmond.sweep.cluster import Cluster
-from jobmond.sweep.conclude import Conclusion, Terms, concluded, news_deliveries
+from jobmond.sweep.conclude import Conclusion, Setting, Terms, concluded, news_deliveries
 from jobmond.sweep.follow import followers
 from jobmond.sweep.observe import Answers, ask, log_asks, log_readers, read_logs
 
@@ -47,7 +47,8 @@ class Memory(Protocol):
 class Result:
     """What one sweep of one cluster did. `contacted` is false where it was left alone.
 
-    `found` are jobs of the cluster's users that are alive and that nobody tracks.
+    `found` are jobs of the cluster's users that are alive and that nobody tracks, `waiting` all
+    that are PENDING.
     """
 
     cluster: str
@@ -59,6 +60,7 @@ class Result:
     remedy: str | None = None
     contacted: bool = True
     found: tuple[Found, ...] = ()
+    waiting: tuple[Found, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +215,14 @@ class Sweeper:
             concluded,
             moves,
             readings,
+            Setting(
+                self.terms,
+                now,
+                answered=answers.trouble is None,
+                benign=cluster.benign,
+                leave=cluster.leave,
+            ),
             look.read,
-            terms=self.terms,
-            answered=answers.trouble is None,
-            now=now,
-            benign=cluster.benign,
         )
         calls = dict(answers.calls)
         if readings:
@@ -255,6 +260,7 @@ class Sweeper:
             error=health.error,
             remedy=health.remedy,
             found=_untracked(answers.found, moves),
+            waiting=_waiting(answers),
         )
 
     async def _switched_off(self, cluster: Cluster, past: ClusterSnapshot, now: datetime) -> Result:
@@ -301,6 +307,15 @@ def _untracked(found: Iterable[Found], moves: Iterable[Move]) -> tuple[Found, ..
     return tuple(
         f for f in found if f.seen.state not in TERMINAL and (f.kind, f.native_id) not in tracked
     )
+
+
+def _waiting(answers: Answers) -> tuple[Found, ...]:
+    asked = (
+        Found(kind, native_id, seen)
+        for (kind, native_id), seen in answers.sightings.items()
+        if isinstance(seen, Seen)
+    )
+    return tuple(f for f in (*asked, *answers.found) if f.seen.state is State.PENDING)
 
 
 def _tracked(jobs: Iterable[Job]) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from jobmond.analysis.visible import readable
-from jobmond.backends.slurm import accounting, queue, record
+from jobmond.backends.slurm import accounting, cancel, queue, record
 from jobmond.backends.slurm.fields import asked_id, last_line
 from jobmond.backends.slurm.picture import Owed, Picture, picture, trouble
 from jobmond.backends.slurm.rows import Detail
@@ -22,6 +22,7 @@ from jobmond.backends.slurm.script import (
 )
 from jobmond.backends.slurm.verdict import Terms
 from jobmond.errors import ConfigError, NeedsPersonError, TransientTransportError
+from jobmond.model.intent import Stopped, Target
 from jobmond.model.observation import Ask, Poll, Seen, Sighting, Unreachable
 from jobmond.model.state import State
 from jobmond.ports import Answer, Offload, Transport, inline
@@ -145,6 +146,14 @@ class SlurmBackend:
         except TransientTransportError as error:
             return _nothing(asks, str(error))
         return await self._answered(sweep, answer)
+
+    async def cancel(self, targets: Sequence[Target], *, timeout_s: float) -> Mapping[str, Stopped]:
+        """One squeue and one scancel a target, which is cancelled only if it is still itself."""
+        nonce = Nonce.of(secrets.token_hex(32))
+        each_s = max(5, int(timeout_s / (3 * max(1, len(targets)))))
+        wanted = cancel.script(nonce, targets, each_s=each_s, bin_dir=self._bin_dir)
+        answer = await self._transport.run(wanted, timeout_s=timeout_s, max_bytes=self._max_bytes)
+        return cancel.answers(answer.stdout, nonce, targets)
 
     def _listing(self, sweep: _Sweep) -> bytes:
         return listing(

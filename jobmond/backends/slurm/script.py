@@ -157,7 +157,7 @@ def listing(
     own = shlex.quote(",".join(users)) if users else '"$(id -un)"'
     extra = _OTHERS.format(others=shlex.join(others)) if others else ""
     shape = f"{nonce.field}<" + f"{nonce.field};".join(f"%{letter}" for letter in SQUEUE_FIELDS)
-    script = _prelude(nonce, bin_dir) + _LISTING.format(
+    script = prelude(nonce, bin_dir) + _LISTING.format(
         users=f"jobmond_own={own}\njobmond_users=$jobmond_own\n{extra}",
         squeue_s=squeue_s,
         format=shlex.quote(f"{shape}{nonce.field}>"),
@@ -186,10 +186,11 @@ def _sacct(
 def details(nonce: Nonce, ids: Sequence[str], *, each_s: int, bin_dir: str | None) -> bytes:
     """One scontrol for each id, until slurmctld fails to answer one."""
     quoted = " ".join(shlex.quote(one) for one in ids)
-    return (_prelude(nonce, bin_dir) + _DETAILS.format(ids=quoted, each_s=each_s)).encode()
+    return (prelude(nonce, bin_dir) + _DETAILS.format(ids=quoted, each_s=each_s)).encode()
 
 
-def _prelude(nonce: Nonce, bin_dir: str | None) -> str:
+def prelude(nonce: Nonce, bin_dir: str | None) -> str:
+    """What every script begins with: its environment, and `ask`."""
     first = f"{shlex.quote(bin_dir)}:" if bin_dir else ""
     path = f'{first}"$PATH":{ELSEWHERE}'
     return _PRELUDE.format(unset=_UNSET, path=path, mark=nonce.frame)

@@ -131,7 +131,6 @@ def test_what_has_no_effect_yet_is_said(read: Read) -> None:
     )
     assert loaded.warnings == (
         "nel has no effect in this version",
-        "policy.on_collapse has no effect in this version; nothing is ever cancelled",
         "clusters.x.ckpt_dirs has no effect in this version",
     )
 

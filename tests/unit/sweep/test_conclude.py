@@ -6,7 +6,7 @@ from jobmond.analysis.settle import Move
 from jobmond.model.observation import Facts, TaskCounts
 from jobmond.model.outcome import Transition
 from jobmond.model.state import State
-from jobmond.sweep.conclude import Terms, concluded
+from jobmond.sweep.conclude import Setting, Terms, concluded
 from tests.unit.builders import NOW, job
 
 TERMS = Terms(rules=(), sinks=("news",), agent_logs="/a")
@@ -14,7 +14,7 @@ TERMS = Terms(rules=(), sinks=("news",), agent_logs="/a")
 
 def told(move: Move) -> list[tuple[str, str]]:
     """Type and severity of the news."""
-    made = concluded([move], {}, terms=TERMS, answered=True, now=NOW)
+    made = concluded([move], {}, Setting(TERMS, NOW))
     assert len({n.key for n in made.news}) == len(made.news)
     return [(n.type, n.severity.value) for n in made.news]
 
