@@ -195,7 +195,7 @@ class IrisBackend:
         record = sweep.listed.get(ask.native_id)
         if record is None and ask.native_id not in sweep.known:
             if ask.state is State.LOST:
-                return Gone(verdict.GONE)
+                return verdict.gone(ask)
             if verdict.young(ask, sweep.now, self._terms):
                 return Unreachable(_YOUNG)
         if record is None:
@@ -203,7 +203,7 @@ class IrisBackend:
         if record is None:
             if ask.native_id in sweep.known:
                 return Unreachable("its record went while it was asked for")
-            return Gone(verdict.GONE)
+            return verdict.gone(ask)
         if record.word is None:
             sweep.complaints.append(f"{ask.native_id}: unknown state word {record.native!r}")
             return Unreachable(f"unknown state word {record.native!r}")

@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from jobmond.analysis.mask import mask
 from jobmond.analysis.visible import visible
 from jobmond.backends.iris.words import job_word, task_word
 
 _TEXT_CHARS = 500
+_WORDS_CHARS = 4000
+_LAST_WORDS = ". stderr: "
 _DIGITS = re.compile(r"-?[0-9]{1,18}")
 _LONGEST_ID = 500
 
@@ -51,6 +54,7 @@ class Task:
     native: str
     exit_code: int | None
     error: str | None
+    last_words: str | None
     finished_ms: int | None
     attempt: int
     worker_failures: int
@@ -137,6 +141,7 @@ def _task(raw: Mapping[str, Any]) -> Task:
         native=visible(str(raw.get("state")))[:80],
         exit_code=_number(raw.get("exitCode")),
         error=_why(raw.get("error")),
+        last_words=_last_words(raw.get("error")),
         finished_ms=_ms(raw.get("finishedAt")),
         attempt=_number(raw.get("currentAttemptId")) or 0,
         worker_failures=sum(1 for a in tried if a.get("isWorkerFailure") is True),
@@ -165,12 +170,18 @@ def _counts(raw: object) -> Mapping[str, int] | None:
 def _text(raw: object) -> str | None:
     if not isinstance(raw, str):
         return None
-    return visible(" ".join(raw[: 8 * _TEXT_CHARS].split()))[:_TEXT_CHARS] or None
+    return visible(mask(" ".join(raw[: 8 * _TEXT_CHARS].split())))[:_TEXT_CHARS] or None
 
 
 def _why(raw: object) -> str | None:
-    """A reason without the program's last words after it: those are in the log."""
-    return _text(raw.partition(". stderr: ")[0]) if isinstance(raw, str) else None
+    """A reason without the program's last words after it."""
+    return _text(raw.partition(_LAST_WORDS)[0]) if isinstance(raw, str) else None
+
+
+def _last_words(raw: object) -> str | None:
+    """What the program said last, where the error has it."""
+    said = raw.partition(_LAST_WORDS)[2] if isinstance(raw, str) else ""
+    return visible(mask(said[-_WORDS_CHARS:]), keep="\n\t").strip() or None
 
 
 def _number(raw: object) -> int | None:

@@ -6,7 +6,15 @@ from datetime import datetime, timedelta
 
 from jobmond.backends.iris.records import Children, Record, Task
 from jobmond.backends.iris.words import BAD_TASKS, JOB_STATES, LIVE_TASKS, TASK_STATES
-from jobmond.model.observation import Ask, EndedLife, Facts, Seen, TaskCounts, Unreachable
+from jobmond.model.observation import (
+    Ask,
+    EndedLife,
+    Facts,
+    Gone,
+    Seen,
+    TaskCounts,
+    Unreachable,
+)
 from jobmond.model.state import TERMINAL, State
 
 GONE = "record-gone"
@@ -20,7 +28,7 @@ _KILL_SIGNALS = 64
 class Terms:
     """How patient a verdict is.
 
-    `grace`: how young a job may be that the controller does not know, and the least time over
+    `grace`: how young a job may be that the controller never knew, and the least time over
     which a running job must have been without tasks; `max_misses`: at how many looks.
     """
 
@@ -87,9 +95,19 @@ def wants_tasks(record: Record) -> bool:
 
 
 def young(ask: Ask, now: datetime, terms: Terms) -> bool:
-    """Whether a job that the controller does not know may still be on its way to it."""
+    """Whether a job that the controller has never known may still be on its way to it."""
+    if ask.birth is not None:
+        return False
     born = max(filter(None, (ask.submitted_at, ask.facts.submitted_at, ask.added_at)))
     return now - born < terms.grace
+
+
+def gone(ask: Ask) -> Gone:
+    """No record: what was last seen is all that will ever be known."""
+    if ask.state is None or ask.state is State.LOST:
+        return Gone(GONE, message=ask.facts.message)
+    last = f"last seen {ask.state}" + (f" ({ask.facts.reason})" if ask.facts.reason else "")
+    return Gone(GONE, message=last)
 
 
 def culprit(tasks: Sequence[Task]) -> Task | None:
@@ -104,11 +122,12 @@ def _facts(evidence: Evidence, state: State, now: datetime) -> Facts:
     user, _, name = record.job_id.partition("/")
     code, signal = _exit(state, tasks)
     end = record.finished_at if state in TERMINAL else None
-    reason = _reason(evidence, state)
+    reason, first = _reason(evidence, state), culprit(tasks)
     return Facts(
         name=name,
         user=user,
         reason=reason,
+        message=first.last_words if state in TERMINAL and first else None,
         progress=reason if state is State.RUNNING else None,
         exit_code=code,
         signal=signal,

@@ -125,10 +125,14 @@ async def test_why_it_waits() -> None:
 async def test_a_programs_last_words_are_no_reason() -> None:
     far = Controller()
     far.submit(TRAIN, BORN)
-    far.end(TRAIN, "failed", NOW, why="Exit code: 1. stderr: Preempted by a peer")
+    words = "Preempted by a peer\n\x1b[1mKeyError: 'loss' token=sk-abcdefghijklmnopqrst123"
+    far.end(TRAIN, "failed", NOW, why=f"Exit code: 1. stderr: {words}")
     found = await sighted(far)
     assert isinstance(found, Seen)
     assert found.facts.reason == "Exit code: 1"
+    assert found.facts.message is not None
+    assert found.facts.message.startswith("Preempted by a peer\n\\x1b[1mKeyError: 'loss'")
+    assert "sk-abc" not in found.facts.message
 
 
 async def test_what_a_running_job_has_survived() -> None:
@@ -180,7 +184,7 @@ async def test_a_record_that_is_gone() -> None:
     far = Controller()
     far.submit("alice/other", BORN)
     poll = await polled(far, ask(), ask("alice/other"))
-    assert poll.sightings[TRAIN] == Gone("record-gone")
+    assert poll.sightings[TRAIN] == Gone("record-gone", message="last seen RUNNING")
     assert isinstance(poll.sightings["alice/other"], Seen)
     assert poll.trouble is None
 
@@ -202,6 +206,8 @@ async def test_a_young_job_is_not_missed_yet(minutes: int) -> None:
     assert isinstance(await sighted(Controller(), young), Unreachable)
     old = ask(birth=None, state=None, facts=Facts(), added_at=NOW - timedelta(minutes=10))
     assert await sighted(Controller(), old) == Gone("record-gone")
+    known = ask(added_at=born, facts=Facts(submitted_at=born))
+    assert isinstance(await sighted(Controller(), known), Gone)
 
 
 async def test_a_lost_job_stays_lost_without_a_further_call() -> None:
