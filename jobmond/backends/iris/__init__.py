@@ -11,7 +11,7 @@ from jobmond.backends.iris.rpc import Controller, Declined, Time
 from jobmond.backends.iris.verdict import Evidence, Terms
 from jobmond.errors import NeedsPersonError, TransientTransportError
 from jobmond.model.observation import Ask, Gone, Poll, Seen, Sighting, Unreachable
-from jobmond.model.state import TERMINAL, State
+from jobmond.model.state import State
 from jobmond.ports import Clock, HttpApi, Offload, inline
 from jobmond.registry import backends
 
@@ -267,38 +267,35 @@ class IrisBackend:
             sweep.complaints.append(f"{record.job_id}: {error}")
             return None
         found = records.records(answer.get("jobs", []))
-        return None if found is None else records.children(found)
+        return None if found is None else records.children(found, answer.get("totalCount"))
 
     async def _found(self, sweep: _Sweep) -> tuple[tuple[str, Seen], ...]:
         """The users' jobs that nobody asked about and that live, or ended lately."""
         asked = {ask.native_id for ask in sweep.asks}
         found = []
         for native, record in sweep.listed.items():
-            if native in asked or self.valid_id(native) is not None:
+            if (
+                native in asked
+                or self.valid_id(native) is not None
+                or verdict.old(record, sweep.since)
+            ):
                 continue
             shown = verdict.seen(await self._about(record, sweep), sweep.now)
             if isinstance(shown, Unreachable):
                 sweep.complaints.append(f"{native}: {shown.error}")
-            elif _lately(shown, sweep.since):
+            else:
                 found.append((native, shown))
         return tuple(found)
 
     async def _about(self, record: Record, sweep: _Sweep) -> Evidence:
         """What is worth a call about a job that is going to be tracked."""
-        late = record.finished_at is not None and record.finished_at < sweep.since
-        if late or not self._discover or not verdict.wants_tasks(record):
+        if not self._discover or not verdict.wants_tasks(record):
             return Evidence(record)
         try:
             return Evidence(record, await self._tasks(record, sweep))
         except (NeedsPersonError, TransientTransportError) as error:
             sweep.complaints.append(f"{record.job_id}: {error}")
             return Evidence(record)
-
-
-def _lately(shown: Seen, since: datetime) -> bool:
-    if shown.state not in TERMINAL:
-        return True
-    return shown.facts.ended_at is not None and shown.facts.ended_at >= since
 
 
 def _busy(children: Children | None) -> bool:

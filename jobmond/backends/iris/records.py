@@ -63,10 +63,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """The jobs that a job has submitted, by the word of their state; `bad` are failed ones."""
+    """The jobs that a job has submitted, by the word of their state; `bad` are failed ones.
+
+    `total` is how many there are, of which only the newest may have been listed.
+    """
 
     counts: Mapping[str, int] = field(default_factory=dict)
     bad: tuple[str, ...] = ()
+    total: int = 0
 
 
 def wrong_id(native: str) -> str | None:
@@ -119,7 +123,7 @@ def tasks(raw: object) -> tuple[Task, ...]:
     return tuple(_task(one) for one in listed if isinstance(one, dict))
 
 
-def children(found: Iterable[Record]) -> Children:
+def children(found: Iterable[Record], total: object = None) -> Children:
     """What a job's own jobs are doing."""
     counts: dict[str, int] = {}
     bad = []
@@ -128,7 +132,7 @@ def children(found: Iterable[Record]) -> Children:
         counts[word] = counts.get(word, 0) + 1
         if word in ("failed", "worker_failed", "unschedulable"):
             bad.append(one.job_id)
-    return Children(counts, tuple(sorted(bad)))
+    return Children(counts, tuple(sorted(bad)), _number(total) or 0)
 
 
 def _task(raw: Mapping[str, Any]) -> Task:

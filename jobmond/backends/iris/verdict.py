@@ -94,6 +94,13 @@ def wants_tasks(record: Record) -> bool:
     return JOB_STATES[record.word] in TERMINAL or bool(record.failures or record.preemptions)
 
 
+def old(record: Record, since: datetime) -> bool:
+    """Whether the job ended before `since`, or at an instant that nobody knows."""
+    if record.word is None or JOB_STATES[record.word] not in TERMINAL:
+        return False
+    return record.finished_at is None or record.finished_at < since
+
+
 def young(ask: Ask, now: datetime, terms: Terms) -> bool:
     """Whether a job that the controller has never known may still be on its way to it."""
     if ask.birth is not None:
@@ -189,7 +196,9 @@ def _children(children: Children | None) -> str | None:
         return None
     counts = ", ".join(f"{number} {word}" for word, number in sorted(children.counts.items()))
     named = f" ({', '.join(children.bad[:3])})" if children.bad else ""
-    return f"child jobs: {counts}{named}"
+    newest = sum(children.counts.values())
+    part = f" (the newest {newest} of {children.total})" if children.total > newest else ""
+    return f"child jobs{part}: {counts}{named}"
 
 
 def _counted(record: Record, tasks: Sequence[Task]) -> TaskCounts | None:

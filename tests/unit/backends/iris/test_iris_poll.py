@@ -334,6 +334,17 @@ async def test_child_jobs_are_counted_and_failed_ones_named() -> None:
     assert (child.facts.name, child.facts.user) == ("train/b", "alice")
 
 
+async def test_more_child_jobs_than_one_answer_lists() -> None:
+    far = Controller()
+    far.submit(TRAIN, BORN, hasChildren=True)
+    for n in range(501):
+        far.submit(f"{TRAIN}/{n}x", BORN, "succeeded", parentJobId=f"/{TRAIN}")
+    found = await sighted(far)
+    assert isinstance(found, Seen)
+    assert found.facts.reason == "child jobs (the newest 500 of 501): 500 succeeded"
+    assert found.facts.progress == found.facts.reason
+
+
 # -- many jobs -------------------------------------------------------------------------------------
 
 
