@@ -15,6 +15,7 @@ from jobmond.daemon.detach import into_background
 from jobmond.daemon.journal import open_journal
 from jobmond.errors import JobmondError
 from jobmond.model.state import ClusterStatus
+from jobmond.reports.lists import counted
 from jobmond.settings import Loaded, load
 from jobmond.settings.paths import config_path, home, own_config, state_directory
 
@@ -82,7 +83,8 @@ def sweep(config: str | None) -> None:
     for r in results:
         more = f": {r.error}" if r.error else ""
         fix = f" (try: {r.remedy})" if r.remedy else ""
-        click.echo(f"{r.cluster}  {r.status}  {r.jobs} jobs, {r.changes} changes{more}{fix}")
+        done = f"{counted(r.jobs, 'job')}, {counted(r.changes, 'change')}"
+        click.echo(f"{r.cluster}  {r.status}  {done}{more}{fix}")
     if any(r.status not in _FINE for r in results):
         sys.exit(1)
 

@@ -4,12 +4,13 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from jobmond.analysis.instants import instant
 from jobmond.app import App
-from jobmond.desk.aim import ClusterInfo
+from jobmond.desk.aim import ClusterInfo, Target
 from jobmond.desk.budget import SweepBudget
 from jobmond.desk.desk import Desk
 from jobmond.desk.peer import Rights
@@ -18,11 +19,13 @@ from jobmond.desk.shelf import Found
 from jobmond.desk.sweeps import RequestSweep
 from jobmond.errors import Refused
 from jobmond.model.job import Choices, Classified, Job
-from jobmond.model.observation import Facts
-from jobmond.model.state import Bucket
+from jobmond.model.observation import Ask, Facts, Gone
+from jobmond.model.state import Bucket, Kind
 from jobmond.settings import Settings
 from jobmond.settings.clusters import SlurmCluster
 from jobmond.sweep.logs import log_text
+
+_LOOK_S = 5.0  # whoever adds a process waits for the look at it
 
 
 async def nobody_sweeps(name: str | None, wait: bool) -> Sequence[Mapping[str, Any]]:
@@ -53,6 +56,7 @@ def desk_of(
         discovered=counter.discovered,
         daemon_info=app.daemon_info,
         local_exit=counter.local_exit,
+        missing=counter.missing,
         rights=Rights.of(socket_group=settings.socket_group, admins=settings.admins),
         wake=wake,
         changed=changed,
@@ -115,6 +119,18 @@ class Counter:
             for name, (at, found) in self._app.found.items()
             for one in found
         ]
+
+    async def missing(self, target: Target, submitted_at: datetime | None) -> str | None:
+        """Why there is no such process on this host. All other sources are left to the sweeps."""
+        cluster = self._app.clusters[target.cluster]
+        if target.kind is not Kind.LOCAL or not cluster.active:
+            return None
+        now = self._app.clock.now()
+        ask = Ask(target.native_id, None, added_at=now, submitted_at=submitted_at)
+        source = cluster.backends[Kind.LOCAL]
+        poll = await source.poll([ask], since=now, now=now, timeout_s=_LOOK_S)
+        sighting = poll.sightings[target.native_id]
+        return sighting.reason if isinstance(sighting, Gone) else None
 
     async def local_exit(self, job: Job, end: LocalExit) -> None:
         await asyncio.to_thread(_record, self._app.runs, job, end)

@@ -9,6 +9,7 @@ from typing import Any
 from jobmond.analysis.mask import mask
 from jobmond.analysis.settle import Classify
 from jobmond.desk import look, track
+from jobmond.desk.added import Missing, nobody_asked, row_added, row_of, row_refused
 from jobmond.desk.aim import ClusterInfo, ValidateId, aim, cluster_named
 from jobmond.desk.answers import Whole, event_row, followup_row, found_row, in_full, with_unasked
 from jobmond.desk.budget import SweepBudget
@@ -50,8 +51,9 @@ class Desk:
     `call` runs a store method in the store's thread. `clusters` and `discovered` are asked anew
     each time, because a reload may change them. `read_log(job, n=…, after=…)` answers
     `{"path", "status", "text", "offset", "next", "size"}`, masked. `local_exit` takes how an
-    announced process ended. `last_answer(name)` is what `request_sweep` last answered for a cluster
-    in this run of the daemon. `wake` tells the schedule that there may be something to watch.
+    announced process ended. `missing` says why there can be no such job. `last_answer(name)` is
+    what `request_sweep` last answered for a cluster in this run of the daemon. `wake` tells the
+    schedule that there may be something to watch.
     `changed` is called after something that `status` shows was changed by a person.
     `sinks` are the names of those configured. `recent` is how long a job that ended stays in
     `status`. Every method wants the peer, and raises `NotYours` where that user may not.
@@ -69,6 +71,7 @@ class Desk:
     daemon_info: Callable[[], Mapping[str, Any]]
     rights: Rights
     local_exit: Callable[[Job, LocalExit], Awaitable[None]] | None = None
+    missing: Missing = nobody_asked
     last_answer: Callable[[str], Mapping[str, Any] | None] = lambda name: None
     wake: Callable[[], None] = lambda: None
     changed: Callable[[], None] = lambda: None
@@ -149,7 +152,7 @@ class Desk:
 
         Raises:
             ConfigError: unknown cluster; what is wrong with the only id.
-            Refused: the only id is ambiguous.
+            Refused: the only id is ambiguous, or surely nobody's.
         """
         asker = await self.asker(peer)
         if request.wish.log_path is not None:
@@ -283,7 +286,7 @@ class Desk:
         try:
             return await self._add_one(word, request, asker)
         except JobmondError as refusal:
-            return {**_row(word), **_refused(refusal)}
+            return {**row_of(word), **row_refused(refusal)}
 
     async def _add_one(self, word: str, request: AddRequest, asker: Asker) -> Row:
         target = aim(
@@ -293,18 +296,20 @@ class Desk:
             clusters=self.clusters(),
             validate_id=self.validate_id,
         )
-        subject = Subject(
-            target.cluster, target.kind, target.native_id, submitted_at=request.submitted_at
-        )
+        hint = request.submitted_at
+        known = await self.call(track.is_tracked, self.store, target.ref)
+        if not known and (wrong := await self.missing(target, hint)):
+            raise Refused(f"{target.ref}: {wrong}; nothing was added")
+        subject = Subject(target.cluster, target.kind, target.native_id, submitted_at=hint)
         added = await self._track(subject, request.wish, asker)
-        return {**_row(word), **_added(added), "guessed": target.guessed}
+        return {**row_of(word), **row_added(added), "guessed": target.guessed}
 
     async def _track_one(self, ref: str, known: Mapping[str, Found], asker: Asker) -> Row:
         found = known.get(ref)
         if found is None:
             hint = nearest(ref, known)
             unknown = UnknownJob(f"nothing discovered is called {quoted(ref)}{hint}")
-            return {**_row(ref), "ref": ref, **_refused(unknown)}
+            return {**row_of(ref), "ref": ref, **row_refused(unknown)}
         seen = found.seen
         subject = Subject(
             found.cluster,
@@ -317,8 +322,8 @@ class Desk:
         try:
             added = await self._track(subject, Wish(), asker)
         except JobmondError as refusal:
-            return {**found_row(found), **_row(ref), "ref": ref, **_refused(refusal)}
-        return {**found_row(found), **_row(ref), **_added(added)}
+            return {**found_row(found), **row_of(ref), "ref": ref, **row_refused(refusal)}
+        return {**found_row(found), **row_of(ref), **row_added(added)}
 
     async def _track(self, subject: Subject, wish: Wish, asker: Asker) -> Added:
         return await self.call(track.track, self.store, subject, wish, self.classify, asker)
@@ -380,21 +385,3 @@ class Desk:
         [job] = as_left([whole.job], {info.name for info in self.clusters()})
         base = job_object(job, self.clock.now(), older=whole.older)
         return in_full(whole, base)
-
-
-def _row(word: str) -> Row:
-    empty = dict.fromkeys(("ref", "guessed", "note", "error"))
-    return {"word": word, **empty, "created": False, "exit_code": 0}
-
-
-def _added(added: Added) -> Row:
-    job, note = added.job, None
-    if not job.tracked:
-        note = f"{job.ref} ended already as {job.state}: nothing is left to track"
-    elif not added.created:
-        note = f"{job.ref} was tracked already"
-    return {"ref": job.ref, "created": added.created, "note": note}
-
-
-def _refused(refusal: JobmondError) -> Row:
-    return {"error": str(refusal), "exit_code": refusal.exit_code}

@@ -62,6 +62,10 @@ def chosen(old: Choices, wish: Wish) -> Choices:
     )
 
 
+def is_tracked(store: Shelf, ref: str) -> bool:
+    return any(job.tracked and job.ref == ref for job in store.find(ref))
+
+
 def track(store: Shelf, subject: Subject, wish: Wish, classify: Classify, asker: Asker) -> Added:
     """Track `subject`; what is tracked already only takes what `wish` gives.
 

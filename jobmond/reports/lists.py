@@ -115,9 +115,9 @@ def sweep_line(cluster: Mapping[str, Any], view: View) -> str:
     """One cluster's answer: status, jobs, changes, and the age where it is an older sweep's."""
     text = f"{cluster['name']}: {cluster['status']}"
     if cluster.get("jobs") is not None:
-        text += f", {_count(cluster['jobs'], 'job')}"
+        text += f", {counted(cluster['jobs'], 'job')}"
     if cluster.get("changes") is not None:
-        text += f", {_count(cluster['changes'], 'change')}"
+        text += f", {counted(cluster['changes'], 'change')}"
     if cluster.get("age_s") is not None and cluster["age_s"] >= 1:
         text += f" (answer of {span(cluster['age_s'])} ago)"
     if cluster.get("error"):
@@ -127,7 +127,8 @@ def sweep_line(cluster: Mapping[str, Any], view: View) -> str:
     return view.safe(text)
 
 
-def _count(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """`1 job`, `2 jobs`."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 

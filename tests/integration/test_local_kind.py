@@ -453,6 +453,22 @@ def test_a_configuration_that_was_named_and_is_not_there(host: Host) -> None:
     assert "/nonexistent.toml" in one_line(host.jobmond("run", "--config", "/nonexistent.toml"), 2)
 
 
+def test_a_process_that_is_not_there_is_not_added(host: Host) -> None:
+    host.daemon()
+    process = host.spawn("sleep", "600")
+    process.kill()
+    process.wait()
+    line = one_line(host.ctl("add", pid_of(process)), 1)
+    assert line == (
+        f"jobmonctl: local/{pid_of(process)}: no process has the number {process.pid}; "
+        "nothing was added"
+    )
+    living = host.spawn("sleep", "600")
+    added = host.ctl("add", pid_of(process), pid_of(living))
+    assert (added.returncode, added.stderr.count("no process has")) == (1, 1)
+    assert [job["ref"] for job in host.status()["jobs"]] == [f"local/{pid_of(living)}"]
+
+
 def test_an_unknown_cluster_or_job(host: Host) -> None:
     host.daemon()
     assert "locale" in one_line(host.ctl("add", "pid-1", "--cluster", "locale"), 2)
@@ -481,7 +497,7 @@ def test_the_socket_of_another_user_is_not_talked_to(host: Host) -> None:
 def test_one_sweep_and_its_report(host: Host) -> None:
     host.ctl("run", "--", "sh", "-c", "exit 3")
     done = host.jobmond("sweep")
-    assert (done.returncode, done.stdout) == (0, "local  ok  0 jobs, 1 changes\n")
+    assert (done.returncode, done.stdout) == (0, "local  ok  0 jobs, 1 change\n")
     [told] = host.news()
     assert told["after"] == "FAILED"
     assert Path(told["agent_log"]).exists()

@@ -51,6 +51,26 @@ async def test_adding_twice_changes_only_what_was_given():
     assert scene.store.rows[0].choices == replace(old, bucket=Bucket.SFT)
 
 
+async def test_what_is_surely_not_there_is_refused_unless_it_is_tracked():
+    asked = []
+
+    async def missing(target, submitted_at):
+        asked.append((target.ref, submitted_at))
+        return "no process has the number 4711"
+
+    scene = Scene()
+    desk = scene.desk(missing=missing)
+    with pytest.raises(Refused, match="^leonardo/4711: no process has .*; nothing was added$"):
+        await desk.add(AddRequest(("4711",), submitted_at=NOW), ME)
+    assert asked == [("leonardo/4711", NOW)]
+    assert scene.store.rows == []
+    rows = await desk.add(AddRequest(("4711", "4712")), ME)
+    assert [row["exit_code"] for row in rows] == [1, 1]
+    scene.store.rows = [job()]
+    [row] = await desk.add(AddRequest(("4711",)), ME)
+    assert row["note"] == "leonardo/4711 was tracked already"
+
+
 async def test_adding_twice_with_nothing_new_changes_nothing():
     scene = Scene()
     scene.store.rows = [job()]
