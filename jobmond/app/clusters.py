@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -35,6 +35,16 @@ SLURM_PROBE_S = 10.0
 _NOT_FOUND = 127  # what a shell says about a program that is not there
 
 
+def slurm_not_set_up(cluster: str, squeue: str) -> None:
+    """Say in the journal that `squeue` is there and fails."""
+    journal.warning(
+        "squeue is installed and SLURM is not set up: only processes are watched",
+        cluster=cluster,
+        squeue=squeue,
+        remedy="set SLURM up, then reload; or set slurm = true",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Reach:
     """How a cluster is reached, and its logs read; clusters with equal links share a connection."""
@@ -49,13 +59,15 @@ class Builder:
     """Makes clusters. `watched` are those with tracked SLURM jobs.
 
     `kept` are clusters that run already: one that is reached the same way goes on with their
-    connection, and with whether this host has a SLURM.
+    connection, and with whether this host has a SLURM. `not_set_up` is told of one that is
+    installed and not used.
     """
 
     settings: Settings
     state: Path
     watched: Set[str] = frozenset()
     kept: Mapping[str, Cluster] = field(default_factory=dict)
+    not_set_up: Callable[[str, str], None] = slurm_not_set_up
 
     async def all(self, tables: Mapping[str, AnyCluster]) -> dict[str, Cluster]:
         """One runtime a cluster of a kind that has a backend."""
@@ -129,7 +141,12 @@ class Builder:
         # Jobs that are watched there already are not dropped because a program fails today.
         if name in self.watched:
             return True
-        return table.active and await slurm_here(here, name, table.bin_dir)
+        if not table.active:
+            return False
+        found = await slurm_here(here, table.bin_dir)
+        if found.wrong is not None:
+            self.not_set_up(name, found.wrong)
+        return found.asked
 
     def _cluster(
         self,
@@ -180,23 +197,25 @@ class Builder:
         return cast(Backend, made)
 
 
-async def slurm_here(here: Transport, cluster: str, bin_dir: str | None = None) -> bool:
+@dataclass(frozen=True, slots=True)
+class SlurmHere:
+    """Whether SLURM is `asked` on this host. `wrong`: what `squeue` says where it is not set up."""
+
+    asked: bool
+    wrong: str | None = None
+
+
+async def slurm_here(here: Transport, bin_dir: str | None = None) -> SlurmHere:
     """Whether there is a `squeue` that finds its configuration; asks no controller."""
     path = f"PATH={shlex.quote(bin_dir)}:$PATH\n" if bin_dir else ""
     ask = f"{path}command -v squeue >/dev/null || exit {_NOT_FOUND}\nsqueue --version"
     try:
         answer = await here.run(ask.encode(), timeout_s=SLURM_PROBE_S, max_bytes=65536)
     except TransportError:
-        return True  # no answer is not a no: sweeps will say what is wrong
-    if answer.exit_code not in (0, _NOT_FOUND):
-        said = visible(readable(answer.stderr).strip().rpartition("\n")[2])
-        journal.warning(
-            "squeue is installed and SLURM is not set up: only processes are watched",
-            cluster=cluster,
-            squeue=said,
-            remedy="set SLURM up, then reload; or set slurm = true",
-        )
-    return answer.exit_code == 0
+        return SlurmHere(True)  # no answer is not a no: sweeps will say what is wrong
+    if answer.exit_code in (0, _NOT_FOUND):
+        return SlurmHere(answer.exit_code == 0)
+    return SlurmHere(False, visible(readable(answer.stderr).strip().rpartition("\n")[2]))
 
 
 def _way(table: SlurmCluster, state: Path) -> tuple[str, dict[str, Any]]:

@@ -58,7 +58,13 @@ async def checks(loaded: Loaded, env: Mapping[str, str], *, offline: bool) -> li
     lines += [Line(f"ops file of {name}", False, said) for name, said in ops.problems.items()]
     lines += registry_files(settings)
     lines += _headers(settings)
-    clusters = await Builder(settings, state).all(tables)
+    unused: list[Line] = []
+
+    def not_set_up(cluster: str, squeue: str) -> None:
+        said = f"{squeue}; only processes are watched until SLURM is set up"
+        unused.append(Line(f"SLURM on {cluster}", True, said))
+
+    clusters = await Builder(settings, state, not_set_up=not_set_up).all(tables)
     try:
         lines += await asyncio.gather(
             *(
@@ -69,7 +75,7 @@ async def checks(loaded: Loaded, env: Mapping[str, str], *, offline: bool) -> li
     finally:
         for cluster in clusters.values():
             await cluster.close()
-    return lines
+    return lines + unused
 
 
 def storage(settings: Settings, state: Path) -> Iterator[Line]:

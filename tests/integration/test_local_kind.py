@@ -453,6 +453,19 @@ def test_a_configuration_that_was_named_and_is_not_there(host: Host) -> None:
     assert "/nonexistent.toml" in one_line(host.jobmond("run", "--config", "/nonexistent.toml"), 2)
 
 
+def test_check_says_in_its_own_lines_that_slurm_is_not_set_up(
+    make: Callable[..., Host], without_slurm: str, tmp_path: Path
+) -> None:
+    host = make(f"{fake_squeue(tmp_path / 'fake', NOT_SET_UP)}:{without_slurm}")
+    done = host.jobmond("check")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == (
+        "ok    SLURM on local: squeue: fatal: Could not establish a configuration source; "
+        "only processes are watched until SLURM is set up"
+    )
+    assert {line.split()[0] for line in done.stdout.splitlines()} == {"ok"}
+
+
 def test_a_process_that_is_not_there_is_not_added(host: Host) -> None:
     host.daemon()
     process = host.spawn("sleep", "600")

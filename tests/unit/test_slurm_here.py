@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from jobmond.app.clusters import Builder, slurm_here
+from jobmond.app.clusters import Builder, SlurmHere, slurm_here, slurm_not_set_up
 from jobmond.errors import TransientTransportError
 from jobmond.model.state import Kind
 from jobmond.ports import Answer
@@ -18,29 +18,29 @@ NOT_SET_UP = (
 )
 
 
+FATAL = "squeue: fatal: Could not establish a configuration source"
+
+
 @pytest.mark.parametrize(
-    ("said", "there", "lines"),
+    ("said", "found"),
     [
-        (Answer(0, b"slurm 24.11.5\n", b""), True, 0),
-        (Answer(127, b"", b""), False, 0),
-        (Answer(1, b"", NOT_SET_UP), False, 1),
-        (TransientTransportError("no whole answer within 10 s"), True, 0),
+        (Answer(0, b"slurm 24.11.5\n", b""), SlurmHere(True)),
+        (Answer(127, b"", b""), SlurmHere(False)),
+        (Answer(1, b"", NOT_SET_UP), SlurmHere(False, FATAL)),
+        (TransientTransportError("no whole answer within 10 s"), SlurmHere(True)),
     ],
 )
-async def test_what_counts_as_slurm(said, there, lines):
+async def test_what_counts_as_slurm(said, found):
     transport = ScriptedTransport(said)
-    with capture_logs() as journal:
-        assert await slurm_here(transport, "local") is there
-    assert len(journal) == lines
+    assert await slurm_here(transport) == found
     assert len(transport.scripts) == 1
 
 
-async def test_the_journal_says_why_only_processes_are_watched():
+def test_the_journal_says_why_only_processes_are_watched():
     with capture_logs() as journal:
-        await slurm_here(ScriptedTransport(Answer(1, b"", NOT_SET_UP)), "local")
+        slurm_not_set_up("local", FATAL)
     [line] = journal
-    assert line["cluster"] == "local"
-    assert line["squeue"] == "squeue: fatal: Could not establish a configuration source"
+    assert (line["log_level"], line["cluster"], line["squeue"]) == ("warning", "local", FATAL)
 
 
 async def test_processes_wait_for_no_slurm_in_trouble(tmp_path):

@@ -60,7 +60,7 @@ async def test_what_is_surely_not_there_is_refused_unless_it_is_tracked():
 
     scene = Scene()
     desk = scene.desk(missing=missing)
-    with pytest.raises(Refused, match="^leonardo/4711: no process has .*; nothing was added$"):
+    with pytest.raises(Refused, match=r"^leonardo/4711: no process has .*; nothing was added$"):
         await desk.add(AddRequest(("4711",), submitted_at=NOW), ME)
     assert asked == [("leonardo/4711", NOW)]
     assert scene.store.rows == []
