@@ -130,8 +130,9 @@ class KubeClient:
         return stamps(self._files) != self._files if self._files else True
 
     def retry_login(self) -> None:
-        """Load the credentials again at the next request."""
-        self._expires_at = self._clock.now()
+        """Load credentials that were refused again at the next request."""
+        if self._refused_at is not None:
+            self._expires_at = self._clock.now()
 
     async def close(self) -> None:
         """Close the connections; a later request opens them again."""

@@ -17,6 +17,12 @@ from jobmond.transports.kube import KubeClient
 from tests import kube
 from tests.unit.builders import NOW
 
+
+@pytest.fixture(autouse=True)
+def straight(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
 JOBS = "/apis/batch/v1/namespaces/ml/jobs"
 PATIENCE_S = 20.0
 

@@ -100,6 +100,12 @@ class Scene:
         ]
 
 
+@pytest.fixture(autouse=True)
+def straight(monkeypatch):
+    """Past the proxy that this environment may have."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
 @pytest.fixture
 def api():
     return kube.ApiPort()

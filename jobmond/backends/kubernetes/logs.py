@@ -36,7 +36,10 @@ from jobmond.model.observation import (
 )
 from jobmond.ports import Clock, KubeApi, Offload, inline
 
-_PATH = re.compile(r"(?P<pod>[^/@\s]{1,253})(?:/(?P<container>[^/@\s]{1,63})(?:@(?P<n>\d{1,9}))?)?")
+_PATH = re.compile(
+    r"(?P<pod>[a-z0-9][-a-z0-9.]{0,252})"
+    r"(?:/(?P<container>[a-z0-9][-a-z0-9]{0,62})(?:@(?P<n>\d{1,9}))?)?"
+)
 _FEWEST_LINES, _MOST_LINES = 128, 4096
 _LINE_BYTES = 32  # few lines are shorter, with the time that is sent before each
 _TAIL_FACTOR = 16  # how much may travel for a tail, by its size

@@ -77,9 +77,11 @@ async def look(
 def _sorted(namespace: str, jobs: Listed[JobRecord], pods: Listed[Pod]) -> World:
     owned: dict[str, list[Pod]] = {}
     uids = {job.meta.uid for job in jobs.items}
+    named = {job.meta.name: job.meta.uid for job in jobs.items}
     bare: dict[str, Pod] = {}
     for pod in pods.items:
         uid = pod.job_uid or next((owner for owner in pod.meta.owners if owner in uids), None)
+        uid = uid or named.get(pod.job_name or "")
         if uid is not None:
             owned.setdefault(uid, []).append(pod)
         elif not pod.meta.owners:

@@ -104,6 +104,10 @@ class Pod:
         return _first(self.meta.labels, JOB_UID)
 
     @property
+    def job_name(self) -> str | None:
+        return _first(self.meta.labels, JOB_NAME)
+
+    @property
     def index(self) -> str | None:
         return self.meta.labels.get(INDEX)
 
@@ -250,11 +254,12 @@ def happening(raw: Any) -> Happening:
 
 
 def metadata(raw: Any) -> Meta:
-    """Raises Unreadable: without name, namespace and uid nothing can be told apart."""
+    """Raises Unreadable: it has no name. One without a uid goes by when it was made."""
     meta = _map_at(_map(raw, "record"), "metadata")
     name, uid = _text(meta, "name"), _text(meta, "uid")
-    if name is None or uid is None:
-        raise Unreadable(f"a record without name or uid ({name or 'nameless'})")
+    if name is None:
+        raise Unreadable("a record without a name")
+    uid = uid or f"{name}@{_text(meta, 'creationTimestamp') or ''}"
     owners = meta.get("ownerReferences") or ()
     if not isinstance(owners, list | tuple):
         raise Unreadable(f"{name}: ownerReferences is no list")
