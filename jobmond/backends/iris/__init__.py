@@ -16,6 +16,7 @@ from jobmond.ports import Clock, HttpApi, Offload, inline
 from jobmond.registry import backends
 
 _BATCH = 500  # ids in one question
+_AT_A_STRETCH = 100  # jobs looked at before others get their turn
 _PAGE = 500  # the most that one answer lists
 _YOUNG = "the controller does not know it, and it is too young to miss"
 _LATE = "not looked at: the time for this sweep was over; comes first next time"
@@ -81,6 +82,7 @@ class IrisBackend:
             http, url.rstrip("/"), offload, max_bytes, each_s=each_s, remedy=remedy
         )
         self._clock = clock
+        self._offload = offload
         self._users = tuple(dict.fromkeys(users))
         self._terms = Terms(timedelta(seconds=grace_s), max_misses)
         self._max_pages = max_pages
@@ -152,7 +154,8 @@ class IrisBackend:
         order = sorted(valid, key=lambda native: (native not in self._memory.late, native))
         trouble: Exception | None = None
         late = set()
-        for native in order:
+        for position, native in enumerate(order):
+            await self._breathe(position)
             if trouble is None and sweep.time.left_s > 0:
                 try:
                     sightings[native] = await self._sighting(sweep, valid[native])
@@ -166,7 +169,9 @@ class IrisBackend:
             late.add(native)
             sightings[native] = Unreachable(str(trouble) if trouble else _LATE)
         found = () if trouble else await self._found(sweep)
-        self._memory = _Memory(sweep.empty, frozenset(late))
+        # An outage is no look: what was counted of a job whose turn did not come still counts.
+        kept = {key: known for key, known in self._memory.empty.items() if key[0] in late}
+        self._memory = _Memory({**kept, **sweep.empty}, frozenset(late))
         return self._poll(sightings, trouble, found, sweep.complaints)
 
     def _poll(
@@ -273,7 +278,8 @@ class IrisBackend:
         """The users' jobs that nobody asked about and that live, or ended lately."""
         asked = {ask.native_id for ask in sweep.asks}
         found = []
-        for native, record in sweep.listed.items():
+        for position, (native, record) in enumerate(sweep.listed.items()):
+            await self._breathe(position)
             if (
                 native in asked
                 or self.valid_id(native) is not None
@@ -286,6 +292,11 @@ class IrisBackend:
             else:
                 found.append((native, shown))
         return tuple(found)
+
+    async def _breathe(self, position: int) -> None:
+        """Let others go on now and then: most jobs need no call, and there can be thousands."""
+        if position % _AT_A_STRETCH == _AT_A_STRETCH - 1:
+            await self._offload(lambda: None)
 
     async def _about(self, record: Record, sweep: _Sweep) -> Evidence:
         """What is worth a call about a job that is going to be tracked."""

@@ -285,6 +285,20 @@ async def test_a_task_that_lives_again_begins_the_count_anew() -> None:
     assert isinstance(await looked(backend, 45), Seen)
 
 
+async def test_an_outage_between_two_looks_is_no_look_and_forgets_none() -> None:
+    far = Controller()
+    hollow(far)
+    backend = source(far)
+    await looked(backend, 0)
+    await looked(backend, 15)
+    for method in ("GetJobState", "GetJobStatus", "ListTasks"):
+        down = TransientTransportError("down")
+        far.broken = lambda name, _, it=method, down=down: down if name == it else None
+        assert isinstance(await looked(backend, 30), Unreachable)
+    far.broken = None
+    assert await looked(backend, 45) == Gone("no-pods")
+
+
 async def test_tasks_have_the_last_word_over_counts() -> None:
     far = Controller()
     hollow(far)
