@@ -103,7 +103,8 @@ class App:
         self.on_commit()
         await self.deliver()
         if result.contacted:
-            actor = Actor(self.store, self.writer.call, self.clock)
+            patience = self.parts.settings.policy.cancel_again_after
+            actor = Actor(self.store, self.writer.call, self.clock, patience)
             await actor.act(self.clusters[name], result.waiting)
         await self.report()
         return result
@@ -242,6 +243,7 @@ class App:
             history_keep=settings.history_keep,
             events_keep=settings.events_keep,
             outbox_keep=settings.outbox_keep,
+            readings_keep=settings.readings_keep,
             audit_keep=settings.audit_keep,
         )
 

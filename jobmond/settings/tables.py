@@ -119,6 +119,8 @@ class Policy(Table):
     """What a proved collapse of an RL run leads to."""
     no_kill: bool = False
     """Nothing is ever cancelled, anywhere."""
+    cancel_again_after: Interval = timedelta(minutes=10)
+    """A job that was asked to end and still runs is asked again after this, twice at most."""
 
 
 class SinkTable(Table):
@@ -196,6 +198,9 @@ class Settings(BaseSettings):
     """How long events stay readable."""
     outbox_keep: Keep = timedelta(days=30)
     """How long a delivery that was made is remembered; one that is owed is kept until made."""
+    readings_keep: Keep = timedelta(days=7)
+    """How long the reading of an ended job's log is kept; a successor goes on from it. One that a
+    job still waits to go on from is kept until then."""
     audit_keep: Keep = None
     """How long the trail of who changed what is kept."""
     registry_files: LocalGlobs = ()

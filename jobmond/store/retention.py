@@ -11,6 +11,7 @@ from jobmond.model.state import PostMortem
 from jobmond.store.news import DELIVERED, GIVEN_UP
 from jobmond.store.schema import (
     audit,
+    bookmarks,
     cluster_calls,
     events,
     followups,
@@ -31,6 +32,7 @@ class Expired:
     jobs: int = 0
     events: int = 0
     deliveries: int = 0
+    readings: int = 0
     calls: int = 0
     audit: int = 0
 
@@ -44,6 +46,7 @@ def forgetters(
     history_keep: timedelta | None,
     events_keep: timedelta | None,
     outbox_keep: timedelta | None,
+    readings_keep: timedelta | None,
     audit_keep: timedelta | None,
 ) -> dict[str, Forget]:
     """What to call, one transaction a call, until it answers 0; None keeps for good."""
@@ -59,6 +62,8 @@ def forgetters(
             outbox.c.state.in_((DELIVERED, GIVEN_UP)), outbox.c.settled_at < now - outbox_keep
         )
         wanted["deliveries"] = _old(outbox, settled)
+    if readings_keep is not None:
+        wanted["readings"] = _old(bookmarks, _read_through(now - readings_keep))
     if audit_keep is not None:
         wanted["audit"] = _old(audit, audit.c.at < now - audit_keep)
     return wanted
@@ -93,6 +98,32 @@ def _forgettable(before: datetime) -> ColumnElement[bool]:
         )
         .exists(),
     )
+
+
+def _read_through(before: datetime) -> ColumnElement[bool]:
+    """Of a job that left tracking long ago, its end explained, and that no other job has yet to go
+    on from.
+    """
+    job, later = incarnations.alias("job"), incarnations.alias("later")
+    own = bookmarks.alias("own")
+    left_at = func.coalesce(job.c.untracked_at, job.c.ended_at, job.c.added_at)
+    waited_for = (
+        select(later.c.id)
+        .where(
+            later.c.predecessor_id == job.c.id,
+            later.c.tracked,
+            ~select(own.c.incarnation_id).where(own.c.incarnation_id == later.c.id).exists(),
+        )
+        .exists()
+    )
+    done = select(job.c.id).where(
+        job.c.id == bookmarks.c.incarnation_id,
+        ~job.c.tracked,
+        job.c.post_mortem != PostMortem.PENDING.value,
+        left_at < before,
+        ~waited_for,
+    )
+    return done.exists()
 
 
 def _old(table: Table, condition: ColumnElement[bool]) -> Forget:

@@ -330,6 +330,7 @@ class Store:
         history_keep: timedelta | None = None,
         events_keep: timedelta | None = None,
         outbox_keep: timedelta | None = None,
+        readings_keep: timedelta | None = None,
         audit_keep: timedelta | None = None,
         batches: int = 20,
     ) -> Expired:
@@ -338,14 +339,15 @@ class Store:
         At most `batches` of 1000 rows of each kind are removed, so that a call stays short;
         what is left goes with the next one.
 
-        Never removes tracked jobs, jobs that something is still owed or looked for, or
-        undelivered news.
+        Never removes tracked jobs, jobs that something is still owed or looked for,
+        undelivered news, or the reading of a log that a job has yet to go on from.
         """
         wanted = retention.forgetters(
             now,
             history_keep=history_keep,
             events_keep=events_keep,
             outbox_keep=outbox_keep,
+            readings_keep=readings_keep,
             audit_keep=audit_keep,
         )
         counts = {name: self._some_of(forget, batches) for name, forget in wanted.items()}

@@ -9,6 +9,7 @@ import structlog
 
 from jobmond.analysis.acting import hindrance
 from jobmond.analysis.chains import waits_for
+from jobmond.analysis.judge import standing
 from jobmond.analysis.settle import Found
 from jobmond.errors import TransportError
 from jobmond.model.intent import Intent, Stage, Stop, Stopped, Target
@@ -23,8 +24,6 @@ journal = structlog.get_logger("jobmond.act")
 Call = Callable[..., Awaitable[Any]]
 
 ATTEMPTS = 3  # a scheduler that took the request and does not act on it is for a person
-# A job may take its time to save after the first signal; another would cut that short.
-PATIENCE = timedelta(minutes=10)
 
 
 class Ledger(Protocol):
@@ -53,20 +52,29 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Carries intents one stage on, after a sweep that asked the cluster."""
+    """Carries intents one stage on, after a sweep that asked the cluster.
+
+    `patience` is how long a job may take to save after the first signal: another would cut that
+    short.
+    """
 
     ledger: Ledger
     call: Call
     clock: Clock
+    patience: timedelta = timedelta(minutes=10)
 
     async def act(self, cluster: Cluster, waiting: Sequence[Found]) -> None:
         """`waiting` are the PENDING jobs that the sweep saw, tracked or not."""
         for intent, job in await self.call(self.ledger.unsettled_intents, cluster.name):
             if job.state in TERMINAL or not job.tracked:
                 await self._settle(intent, job, Stage.CONFIRMED, f"{job.state.value}")
+            elif job.stale or job.state is State.UNKNOWN:
+                continue  # what it does now was not seen
+            elif not any(s.rule == intent.rule for s in standing(job)):
+                await self._settle(intent, job, Stage.DROPPED, "it began anew since")
             elif (hindered := hindrance(job, cluster.leave)) is not None:
                 await self._settle(intent, job, Stage.DROPPED, hindered)
-            elif intent.asked_at and self.clock.now() - intent.asked_at < PATIENCE:
+            elif intent.asked_at and self.clock.now() - intent.asked_at < self.patience:
                 continue
             elif intent.attempts >= ATTEMPTS:
                 await self._settle(intent, job, Stage.DROPPED, "it runs on, however often asked")

@@ -13,7 +13,7 @@ from jobmond.backends._files import FileReader
 from jobmond.errors import TransientTransportError
 from jobmond.model.intent import Stage, Stop, Stopped
 from jobmond.model.job import Choices
-from jobmond.model.observation import Facts, Poll, Seen
+from jobmond.model.observation import Facts, Poll, Seen, Unreachable
 from jobmond.model.state import Bucket, Kind, State
 from jobmond.registry import rules
 from jobmond.sinks.agent_log import AgentLogSink
@@ -100,7 +100,8 @@ class Scene:
         return Seen(state, state.value, "100", known, "squeue")
 
     async def sweep(self, state=State.RUNNING):
-        self.slurm.says["7"] = self.seen(state)
+        if state is not None:
+            self.slurm.says["7"] = self.seen(state)
         self.clock.at += timedelta(minutes=15)
         terms = Terms((), ("news",), str(self.logs))
         tools = Tools(tuple(PARSERS.values()), RULES)
@@ -254,6 +255,33 @@ async def test_a_label_given_in_time_saves_the_run(tmp_path):
     await scene.act()
     assert scene.slurm.asked == []
     assert scene.intents() == [(Stage.DROPPED, 0, "it is labelled no-kill")]
+
+
+async def test_a_cluster_that_does_not_answer_leaves_the_decision_standing(tmp_path):
+    """What the job does now was not seen: nothing is asked of it, and nothing is let go."""
+    scene = Scene(tmp_path, cancels=True)
+    scene.add()
+    await scene.sweep()
+    await scene.deliver()
+    scene.slurm.says["7"] = Unreachable("connection lost")
+    await scene.sweep(None)
+    await scene.act()
+    assert scene.slurm.asked == []
+    await scene.whole()
+    assert scene.slurm.asked == [["7"]]
+
+
+async def test_a_run_that_began_anew_before_it_was_asked_is_let_go(tmp_path):
+    scene = Scene(tmp_path, cancels=True)
+    scene.add()
+    await scene.sweep()
+    again = COLLAPSE[: COLLAPSE.index(b"Step 3:")]
+    (tmp_path / "7.out").write_bytes(COLLAPSE + again)
+    await scene.sweep()
+    await scene.deliver()
+    await scene.act()
+    assert scene.slurm.asked == []
+    assert scene.intents() == [(Stage.DROPPED, 0, "it began anew since")]
 
 
 async def test_what_is_written_names_the_checkpoint_to_salvage_and_the_last_steps(tmp_path):

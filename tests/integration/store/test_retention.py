@@ -8,6 +8,7 @@ from sqlalchemy import func, select
 from jobmond.model.commit import JobChange
 from jobmond.model.outcome import Followup, Signal
 from jobmond.model.state import PostMortem, Severity, State
+from jobmond.model.training import Bookmark, Place
 from jobmond.store import schema
 
 DAY = timedelta(days=1)
@@ -91,6 +92,40 @@ def test_old_events_calls_and_audit_lines_go(store, make):
     assert (expired.events, expired.calls, expired.audit) == (1, 1, 1)
     assert [news.key for news in store.events()] == ["b"]
     assert [line.action for line in store.audit_trail()] == ["y"]
+
+
+def read_log(job):
+    return JobChange(job, bookmark=Bookmark(Place("/x.out", {"offset": 7}, (b"loss",)), b"packed"))
+
+
+def test_readings_of_logs_whose_job_ended_long_ago_go(store, make):
+    pending = {"post_mortem": PostMortem.PENDING}
+    store.commit(
+        make.sweep(
+            read_log(make.job("1", run="r1")),
+            read_log(gone(make, "2")),
+            read_log(gone(make, "3", **pending)),
+        )
+    )
+    ids = {job.native_id: job.id for job in store.jobs(recent_since=make.noon)}
+    assert store.expire(make.noon + 9 * DAY).readings == 0
+    assert store.expire(make.noon + DAY, readings_keep=DAY).readings == 0
+    assert store.expire(make.noon + DAY * 1.1, readings_keep=DAY).readings == 1
+    assert sorted(store.readings(list(ids.values()))) == sorted([ids["1"], ids["3"]])
+    assert len(ids) == 3  # the job itself stays in the history
+
+
+def test_a_reading_that_a_waiting_job_goes_on_from_stays(store, make):
+    store.commit(make.sweep(read_log(gone(make, "1"))))
+    (old,) = store.history()
+    waiting = make.job("2", run="r1", life=2, predecessor=old.id, state=State.PENDING)
+    store.commit(make.sweep(waiting))
+    late = make.noon + 99 * DAY
+    assert store.expire(late, readings_keep=DAY).readings == 0
+    (later,) = store.find("2")
+    store.commit(make.sweep(read_log(replace(later, state=State.RUNNING))))
+    assert store.expire(late, readings_keep=DAY).readings == 1
+    assert sorted(store.readings([old.id, later.id])) == [later.id]
 
 
 def test_one_call_removes_a_bounded_number(lite, make):
