@@ -108,6 +108,6 @@ class _Server(uvicorn.Server):
 class _PeerProtocol(H11Protocol):
     """Puts the peer, as the kernel names it, into every request's scope."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # we listen on sockets, whose transports these are
         super().connection_made(transport)
         self.app_state = {**self.app_state, "peer": peer_of(transport.get_extra_info("socket"))}

@@ -27,7 +27,7 @@ from jobmond.errors import JobmondError
 class Program(click.Group):
     """A group whose every failure is one line and the interface's exit code."""
 
-    def main(  # type: ignore[override]
+    def main(  # type: ignore[override] # never returns, where click's may
         self,
         args: Sequence[str] | None = None,
         prog_name: str | None = None,

@@ -95,7 +95,7 @@ def surface(command: F) -> F:
     passed = click.pass_obj(command)
     for option in (socket_option, json_option):
         passed = option(passed)
-    return passed  # type: ignore[return-value]
+    return passed  # type: ignore[return-value] # click's decorators keep the type
 
 
 def session_of(context: click.Context) -> Session:

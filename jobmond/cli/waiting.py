@@ -55,7 +55,7 @@ class Goal:
         if state in TERMINAL:
             passed = self.state is None or self.state in (State.PENDING, State.RUNNING)
             return state == State.COMPLETED and passed
-        return None if job.get("tracked") else False
+        return None if job.get("tracked") and job.get("asked_about", True) else False
 
 
 @click.command()
@@ -147,7 +147,16 @@ class _Wait:
         if self._session.as_json:
             show_json(job)
             return
-        untracked = "" if job.get("tracked") or job["state"] in TERMINAL else ", no longer tracked"
+        untracked = "" if job["state"] in TERMINAL else _forgotten(job)
         code = f", exit code {job['exit_code']}" if job.get("exit_code") is not None else ""
         text = f"{job['ref']} {job['state']}{code}{untracked}"
         show_lines([self._session.view().safe(text)])
+
+
+def _forgotten(job: dict[str, Any]) -> str:
+    """Why nobody will ever hear of its end."""
+    if not job.get("tracked"):
+        return ", no longer tracked"
+    if not job.get("asked_about", True):
+        return f", and nobody asks about it: {job['cluster']} is not in the configuration"
+    return ""

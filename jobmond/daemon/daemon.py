@@ -21,6 +21,7 @@ from jobmond.sweep.sweep import Result
 journal = structlog.get_logger("jobmond.daemon")
 
 EXPIRE_EVERY = timedelta(hours=6)
+_LAST_WORDS_S = 120.0  # what the end may take beyond a sweep: its commit and deliveries
 NOTICE_S = 5.0  # how long a file system that does not answer holds up a sweep
 
 
@@ -101,7 +102,8 @@ class Daemon:
         try:
             await self._begin()
             await self._stop.wait()
-            self._systemd.stopping()
+            budgets = [cluster.budget_s for cluster in self.app.clusters.values()]
+            self._systemd.stopping(within_s=max(budgets, default=0.0) + _LAST_WORDS_S)
             journal.info("stopping", waits_for="the sweep in hand")
         finally:
             before_end()

@@ -44,8 +44,9 @@ class Systemd:
         """The configuration is read again; `ready` says that this is over."""
         self._tell(f"RELOADING=1\nMONOTONIC_USEC={int(monotonic_s * 1e6)}")
 
-    def stopping(self) -> None:
-        self._tell("STOPPING=1")
+    def stopping(self, *, within_s: float) -> None:
+        """The end has begun; it takes no longer than `within_s`, whatever the unit allows."""
+        self._tell(f"STOPPING=1\nEXTEND_TIMEOUT_USEC={int(within_s * 1e6)}")
 
     async def keep_alive(self) -> None:
         """Signs of life while the event loop turns; returns at once where none is wanted."""

@@ -382,6 +382,7 @@ class Desk:
         return _LOCAL if _LOCAL in names else names[0]
 
     def _in_full(self, whole: Whole) -> Row:
-        [job] = as_left([whole.job], {info.name for info in self.clusters()})
+        names = {info.name for info in self.clusters()}
+        [job] = as_left([whole.job], names)
         base = job_object(job, self.clock.now(), older=whole.older)
-        return in_full(whole, base)
+        return {**in_full(whole, base), "asked_about": job.tracked and job.cluster in names}

@@ -1,7 +1,7 @@
 """The types of single settings: what people write becomes one safe value or one reason."""
 
 import re
-import re._parser as pattern_parser  # type: ignore[import-not-found]
+import re._parser as pattern_parser  # type: ignore[import-not-found] # a private part of re, without stubs
 import shlex
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar

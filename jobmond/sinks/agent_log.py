@@ -51,7 +51,9 @@ class AgentLogSink:
                 _keep_other_birth(target, text)
                 _replace(target, text)
             for day in days:
-                _replace(day / _INDEX, _index(day))
+                # A folder of that name is somebody else's: the entries stand without an index.
+                with contextlib.suppress(IsADirectoryError):
+                    _replace(day / _INDEX, _index(day))
         except OSError as error:
             where = error.filename or self._folder
             raise SinkRetry(f"{where}: {error.strerror or error}; the entry is not written") from (
@@ -141,10 +143,13 @@ def _index(day: Path) -> bytes:
 
 def _rows(day: Path) -> Iterator[tuple[str, ...]]:
     for path in day.glob("*.md"):
-        if path.name == _INDEX or path.name.startswith("."):
+        if path.name == _INDEX or path.name.startswith(".") or not path.is_file():
             continue
-        with path.open("rb") as file:
-            values = _front_matter(file.read(_HEAD_BYTES))
+        try:
+            with path.open("rb") as file:
+                values = _front_matter(file.read(_HEAD_BYTES))
+        except OSError:
+            continue  # what others put here and we may not read holds up no entry of ours
         cells = (_cell(values.get(name)) for name in ("ended_at", "ref", "name", "state", "cause"))
         yield (*cells, f"[{path.name}]({path.name})")
 

@@ -36,7 +36,7 @@ def ask(
 
 
 async def reading(one: LogAsk, transport: object | None = None, **options: int) -> Reading[LogTail]:
-    reader = FileReader(transport or ShellTransport(), **options)  # type: ignore[arg-type]
+    reader = FileReader(transport or ShellTransport(), **options)  # type: ignore[arg-type] # keywords of the test's own
     return (await reader.read_tails([one], now=NOW, timeout_s=60))[one.native_id]
 
 

@@ -59,7 +59,7 @@ async def transport(site: Site, **settings: object) -> AsyncIterator[OpensshTran
         "control_path": site.control,
         "program": site.program,
     }
-    made = OpensshTransport(**{**keywords, **settings})  # type: ignore[arg-type]
+    made = OpensshTransport(**{**keywords, **settings})  # type: ignore[arg-type] # keywords of the test's own
     yield made
     await made.close()
     assert made.logins == 0
@@ -80,7 +80,7 @@ async def refused(made: OpensshTransport, match: str) -> NeedsPersonError:
 
 async def until(condition: object) -> None:
     give_up_at = time.monotonic() + PATIENCE_S
-    while not condition():  # type: ignore[operator]
+    while not condition():  # type: ignore[operator] # any callable
         assert time.monotonic() < give_up_at, "it never came true"
         await asyncio.sleep(0.02)
 

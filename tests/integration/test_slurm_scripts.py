@@ -85,7 +85,7 @@ def mixed(tmp_path: Path) -> Programs:
 
 
 async def polled(transport: ShellTransport, *ids: str, **options: object) -> Poll:
-    backend = SlurmBackend(transport, **options)  # type: ignore[arg-type]
+    backend = SlurmBackend(transport, **options)  # type: ignore[arg-type] # keywords of the test's own
     asks = [Ask(one, None, added_at=NOW - timedelta(hours=1)) for one in ids]
     return await backend.poll(asks, since=NOW - timedelta(hours=1), now=NOW, timeout_s=60)
 

@@ -53,7 +53,7 @@ async def transport(sshd: Sshd, **settings: object) -> AsyncIterator[SshTranspor
         "identity_file": sshd.key,
         "known_hosts_file": sshd.known_hosts,
     }
-    made = SshTransport(**{**keywords, **settings})  # type: ignore[arg-type]
+    made = SshTransport(**{**keywords, **settings})  # type: ignore[arg-type] # keywords of the test's own
     try:
         yield made
     finally:
@@ -934,7 +934,7 @@ async def test_asyncssh_is_quiet(sshd: Sshd, caplog: pytest.LogCaptureFixture) -
 )
 def test_settings_that_cannot_be(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        SshTransport(**{"hosts": ["leonardo"], **settings})  # type: ignore[arg-type]
+        SshTransport(**{"hosts": ["leonardo"], **settings})  # type: ignore[arg-type] # keywords of the test's own
 
 
 async def test_nothing_is_contacted_before_the_first_run(sshd: Sshd) -> None:

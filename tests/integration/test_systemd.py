@@ -79,7 +79,7 @@ def test_ready_alive_reloading_and_stopping(host: Host, manager: Manager) -> Non
 
     assert daemon.stop() == 0
     rest = [m for m in manager.hear() if not m.startswith(("STATUS=", "WATCHDOG="))]
-    assert rest[-1] == "STOPPING=1"
+    assert rest[-1] == "STOPPING=1\nEXTEND_TIMEOUT_USEC=240000000"
 
 
 def test_a_loop_that_stands_still_is_not_alive(

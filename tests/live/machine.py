@@ -216,7 +216,7 @@ class Machine:
                 env=env,
                 timeout=timeout_s,
                 check=False,
-                **who,  # type: ignore[call-overload]
+                **who,  # type: ignore[call-overload] # user and group, or nothing
             )
         except subprocess.TimeoutExpired as error:
             raise LabError(f"{argv[0]} took more than {timeout_s:g} s") from error

@@ -44,6 +44,30 @@ async def test_an_absolute_path_below_the_folder_is_the_same_place(tmp_path: Pat
     assert (tmp_path / DAY / "a.md").read_text() == "text\n"
 
 
+@pytest.mark.parametrize("made", ["folder", "fifo", "dangling", "unreadable"])
+async def test_what_others_put_into_the_folder_holds_up_no_entry(tmp_path: Path, made: str) -> None:
+    stranger = tmp_path / DAY / "notes.md"
+    stranger.parent.mkdir()
+    if made == "folder":
+        stranger.mkdir()
+    elif made == "fifo":
+        os.mkfifo(stranger)
+    elif made == "dangling":
+        stranger.symlink_to("nowhere")
+    else:
+        stranger.symlink_to("/proc/self/mem")  # opens, and cannot be read from its start
+    await AgentLogSink(root=tmp_path).send([owed(f"{DAY}/a.md", an_entry("c/1"))])
+    index = (tmp_path / DAY / "INDEX.md").read_text()
+    assert "[a.md](a.md)" in index
+    assert "notes.md" not in index
+
+
+async def test_an_entry_stands_where_its_index_cannot(tmp_path: Path) -> None:
+    (tmp_path / DAY / "INDEX.md").mkdir(parents=True)
+    await AgentLogSink(root=tmp_path).send([owed(f"{DAY}/a.md", an_entry("c/1"))])
+    assert (tmp_path / DAY / "a.md").read_text() == an_entry("c/1")
+
+
 async def test_writing_again_changes_nothing(tmp_path: Path) -> None:
     sink = AgentLogSink(root=tmp_path)
     entry = owed(f"{DAY}/a.md", an_entry("c/1"))

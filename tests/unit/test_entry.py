@@ -51,7 +51,7 @@ def a_job(**facts: object) -> Job:
                 "nodes": "n[1-4]",
                 "log_path": "/scratch/alice/4711.out",
             }
-            | facts  # type: ignore[arg-type]
+            | facts  # type: ignore[arg-type] # keywords of the test's own
         ),
         state=State.FAILED,
         native="FAILED",

@@ -376,4 +376,4 @@ def _nothing(
 @backends.plugin("slurm")
 def slurm(transport: Transport, **options: object) -> SlurmBackend:
     """The backend of one cluster; `options` are those of `SlurmBackend`."""
-    return SlurmBackend(transport, **options)  # type: ignore[arg-type]
+    return SlurmBackend(transport, **options)  # type: ignore[arg-type] # checked by the settings

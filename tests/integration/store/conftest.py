@@ -155,17 +155,17 @@ class Make:
             first_seen_at=NOON,
             seen_at=NOON,
         )
-        return replace(blank, **changes)  # type: ignore[arg-type]
+        return replace(blank, **changes)  # type: ignore[arg-type] # keywords of the test's own
 
     def health(self, **changes: object) -> ClusterHealth:
         fine = ClusterHealth("leo", "slurm", True, "ok", since=NOON, last_ok_at=NOON)
-        return replace(fine, **changes)  # type: ignore[arg-type]
+        return replace(fine, **changes)  # type: ignore[arg-type] # keywords of the test's own
 
     def sweep(self, *jobs: Job | JobChange, minute: float = 0, **more: object) -> SweepCommit:
         changes = tuple(j if isinstance(j, JobChange) else JobChange(j) for j in jobs)
         at = self.at(minute)
         blank = SweepCommit("leo", at, at, health=self.health(), changes=changes)
-        return replace(blank, **more)  # type: ignore[arg-type]
+        return replace(blank, **more)  # type: ignore[arg-type] # keywords of the test's own
 
     def step(self, after: State, before: State | None = None, minute: float = 0) -> Transition:
         return Transition(self.at(minute), before, after, after.value)

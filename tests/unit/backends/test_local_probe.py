@@ -116,7 +116,7 @@ async def polled(told: Told, *asks: Ask) -> Poll:
 
 
 def ask(native: str, birth: str | None = None, **more: object) -> Ask:
-    return Ask(native, birth, **({"added_at": NOW} | more))  # type: ignore[arg-type]
+    return Ask(native, birth, **({"added_at": NOW} | more))  # type: ignore[arg-type] # keywords of the test's own
 
 
 async def test_one_script_answers_for_all() -> None:

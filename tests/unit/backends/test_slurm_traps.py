@@ -33,12 +33,12 @@ def known(
         birth=birth,
         added_at=LONG_AGO,
         state=state,
-        facts=Facts(**{**defaults, **facts}),  # type: ignore[arg-type]
+        facts=Facts(**{**defaults, **facts}),  # type: ignore[arg-type] # keywords of the test's own
     )
 
 
 def new(job: str = "7", **fields: object) -> Ask:
-    return Ask(native_id=job, birth=None, added_at=LONG_AGO, **fields)  # type: ignore[arg-type]
+    return Ask(native_id=job, birth=None, added_at=LONG_AGO, **fields)  # type: ignore[arg-type] # keywords of the test's own
 
 
 async def polled(
@@ -50,7 +50,7 @@ async def polled(
 
 
 async def one(cluster: FakeSlurm, ask: Ask, **options: object) -> Seen | Gone | Unreachable:
-    return (await polled(cluster, ask, **options)).sightings[ask.native_id]  # type: ignore[arg-type]
+    return (await polled(cluster, ask, **options)).sightings[ask.native_id]  # type: ignore[arg-type] # keywords of the test's own
 
 
 async def seen(cluster: FakeSlurm, ask: Ask, **options: object) -> Seen:

@@ -20,7 +20,7 @@ DISABLED = {"sacct": (1, b"Slurm accounting storage is disabled\n")}
 
 def known(job: str = "7", state: State = State.RUNNING, **facts: object) -> Ask:
     values = {"user": "alice", "submitted_at": BEGAN} | facts
-    return Ask(job, BIRTH, added_at=BEGAN, state=state, facts=Facts(**values))  # type: ignore[arg-type]
+    return Ask(job, BIRTH, added_at=BEGAN, state=state, facts=Facts(**values))  # type: ignore[arg-type] # keywords of the test's own
 
 
 def new(job: str) -> Ask:
@@ -39,7 +39,7 @@ async def polled(
 
 
 async def seen(cluster: FakeSlurm, ask: Ask, **options: object) -> Seen:
-    sighting = (await polled(cluster, ask, **options)).sightings[ask.native_id]  # type: ignore[arg-type]
+    sighting = (await polled(cluster, ask, **options)).sightings[ask.native_id]  # type: ignore[arg-type] # keywords of the test's own
     assert isinstance(sighting, Seen), sighting
     return sighting
 
@@ -106,7 +106,7 @@ def test_the_registry_knows_it():
 
 async def test_what_needs_a_person_says_so():
     locked = ScriptedTransport(NeedsPersonError("key refused", remedy="ssh leonardo"))
-    poll = await polled(locked, known())  # type: ignore[arg-type]
+    poll = await polled(locked, known())  # type: ignore[arg-type] # a double of the transport
     assert (poll.needs_login, poll.remedy, poll.trouble) == (True, "ssh leonardo", "key refused")
     assert poll.sightings == {"7": Unreachable("key refused")}
 

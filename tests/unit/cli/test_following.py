@@ -45,6 +45,15 @@ def test_one_bad_end_among_several_is_exit_code_1_but_all_are_waited_for(fake, c
     assert result.stdout == "a/1 FAILED\na/2 COMPLETED\n"
 
 
+def test_a_job_that_nobody_asks_about_is_not_waited_for(fake, ctl, job):
+    fake.on("GET /v1/job", {"job": job(asked_about=False)})
+    result = ctl("wait", "4711")
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "leonardo/4711 RUNNING, and nobody asks about it: leonardo is not in the configuration\n"
+    )
+
+
 def test_timeout(fake, ctl, job, time):
     fake.on("GET /v1/job", {"job": job()})
     fake.on("GET /v1/events", QUIET)

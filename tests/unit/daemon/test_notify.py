@@ -32,11 +32,11 @@ def test_each_message_is_one_datagram(manager: socket.socket) -> None:
     systemd.ready()
     systemd.status("2 jobs\nREADY=1")
     systemd.reloading(monotonic_s=12.5)
-    systemd.stopping()
+    systemd.stopping(within_s=240)
     assert heard(manager) == "READY=1"
     assert heard(manager) == "STATUS=2 jobs\\nREADY=1"  # no line of its own
     assert heard(manager) == "RELOADING=1\nMONOTONIC_USEC=12500000"
-    assert heard(manager) == "STOPPING=1"
+    assert heard(manager) == "STOPPING=1\nEXTEND_TIMEOUT_USEC=240000000"
 
 
 def test_a_name_in_the_abstract_space_begins_with_an_at_sign() -> None:

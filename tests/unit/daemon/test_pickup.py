@@ -117,7 +117,7 @@ async def test_no_folder_is_nothing_to_pick_up(tmp_path: Path) -> None:
     ],
 )
 def test_whatever_else_is_odd_the_process_is_tracked(runs: Path, odd: dict[str, object]) -> None:
-    write(runs, replace(RECORD, **odd))  # type: ignore[arg-type]
+    write(runs, replace(RECORD, **odd))  # type: ignore[arg-type] # what a damaged record holds
     [one] = launched(runs)
     start = start_of(one)
     assert start is not None

@@ -225,8 +225,10 @@ async def test_a_number_that_is_no_id_is_the_process_of_that_number():
 
 async def test_a_job_in_full_is_stale_where_its_cluster_is_configured_no_more():
     scene = Scene(clusters=[LEONARDO])
-    scene.store.rows = [job("jureca/1", id=1)]
-    assert (await scene.desk().show("jureca/1", ME))["stale"] is True
+    scene.store.rows = [job("jureca/1", id=1), job("leonardo/2", id=2)]
+    left, ours = [await scene.desk().show(ref, ME) for ref in ("jureca/1", "leonardo/2")]
+    assert (left["stale"], left["asked_about"]) == (True, False)
+    assert (ours["stale"], ours["asked_about"]) == (False, True)
 
 
 async def test_signals_that_were_cleared_are_told_apart():

@@ -33,7 +33,7 @@ def planned(**over: object) -> Plan:
         "known_hosts_file": Path("/k"),
         "locked": [],
     }
-    return Plan(**{**said, **over})  # type: ignore[arg-type]
+    return Plan(**{**said, **over})  # type: ignore[arg-type] # keywords of the test's own
 
 
 TRANSIENT = [
