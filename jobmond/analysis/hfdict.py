@@ -3,10 +3,11 @@ dictionaries without a step.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar
 
 from jobmond.analysis.bars import Painted, painted
-from jobmond.analysis.literals import Flat, flat
+from jobmond.analysis.literals import Flat, flat, translated
 from jobmond.analysis.segments import spoken
 from jobmond.model.metrics import (
     Bar,
@@ -21,6 +22,7 @@ from jobmond.model.metrics import (
     Resumed,
     Segment,
 )
+from jobmond.model.state import Bucket
 
 NEEDLES = (
     b"': ",
@@ -146,3 +148,25 @@ def _record(found: Flat, said: str, memory: Memory, *, on_bar: bool = False) -> 
         yield Record(None, numbers, on_bar=on_bar)
     elif any(name.startswith("eval_") for name in numbers):
         yield Record(None, numbers, kind="eval")
+
+
+class TrainerDialect:
+    """A log of Hugging Face's Trainer; dialects built on it add hints and canonical names."""
+
+    name: ClassVar[str]
+    bucket: ClassVar = Bucket.SFT
+    own_steps: ClassVar = False
+    derived: ClassVar[bool] = True
+    needles: ClassVar = NEEDLES
+    hints: ClassVar[tuple[bytes, ...]] = HINTS
+    proof: ClassVar[re.Pattern[bytes]] = PROOF
+    kept: ClassVar = KEPT
+    pace: ClassVar = None
+
+    def read(self, segment: Segment, memory: Memory) -> Iterable[Event]:
+        """See `MetricParser`."""
+        return read(segment, memory)
+
+    def canonical(self, metrics: Mapping[str, float]) -> Mapping[str, float]:
+        """See `MetricParser`."""
+        return translated(CANONICAL, metrics)

@@ -3,15 +3,13 @@
 Source: trl 1.16, `trainer/grpo_trainer.py`, `trainer/sft_trainer.py`.
 """
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 from jobmond import registry
 from jobmond.analysis import hfdict
+from jobmond.analysis.hfdict import TrainerDialect
 from jobmond.analysis.literals import translated
-from jobmond.model.metrics import Event, Memory, Segment
-from jobmond.model.state import Bucket
 
 CANONICAL: Mapping[str, tuple[str, ...]] = {
     **hfdict.CANONICAL,
@@ -27,16 +25,12 @@ _POLICY = ("reward", "clip_ratio/region_mean", "clip_ratio", "completions/mean_l
 
 
 @registry.parsers.plugin("trl")
-class Trl:
+class Trl(TrainerDialect):
     """GRPO and its kin are reinforcement learning; SFT's dictionaries hold entropy as well, so
     only a reward tells.
     """
 
     name: ClassVar = "trl"
-    bucket: ClassVar = Bucket.SFT
-    own_steps: ClassVar = False
-    derived: ClassVar = True
-    needles: ClassVar = hfdict.NEEDLES
     hints: ClassVar = (
         *hfdict.HINTS,
         b"/trl/trainer/",
@@ -47,12 +41,6 @@ class Trl:
         b"Packing train dataset",
         b"Tokenizing train dataset",
     )
-    proof: ClassVar[re.Pattern[bytes]] = hfdict.PROOF
-    kept: ClassVar = hfdict.KEPT
-    pace: ClassVar = None
-
-    def read(self, segment: Segment, memory: Memory) -> Iterable[Event]:
-        return hfdict.read(segment, memory)
 
     def canonical(self, metrics: Mapping[str, float]) -> Mapping[str, float]:
         found = translated(CANONICAL, metrics)
