@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from jobmond.analysis.instants import instant
 from jobmond.app import App
@@ -22,7 +23,7 @@ from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.observation import Ask, Facts, Gone
 from jobmond.model.state import Bucket, Kind
 from jobmond.settings import Settings
-from jobmond.settings.clusters import SlurmCluster
+from jobmond.settings.clusters import IrisCluster, SlurmCluster
 from jobmond.sweep.logs import log_text
 
 _LOOK_S = 5.0  # whoever adds a process waits for the look at it
@@ -137,7 +138,9 @@ class Counter:
 
 
 def _hosts(table: Any) -> tuple[str, ...]:
-    return tuple(table.host) if isinstance(table, SlurmCluster) else ()
+    if isinstance(table, SlurmCluster):
+        return tuple(table.host)
+    return (urlsplit(table.url).hostname or "",) if isinstance(table, IrisCluster) else ()
 
 
 def _record(folder: Path, job: Job, end: LocalExit) -> None:

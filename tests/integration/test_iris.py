@@ -11,8 +11,9 @@ import pytest
 
 from jobmond.app import App, open_app
 from jobmond.daemon.check import checks
-from jobmond.daemon.counter import desk_of
+from jobmond.daemon.counter import Counter, desk_of
 from jobmond.desk.requests import AddRequest
+from jobmond.model.state import Kind
 from jobmond.settings import load
 from tests.controller import Controller, error
 from tests.doubles_desk import ME
@@ -335,6 +336,12 @@ async def test_what_the_users_submit_is_found(tmp_path: Path) -> None:
         first, second = await s.job("alice/rl__grid_a"), await s.job("alice/eval-mmlu")
         assert (first["bucket"], first["state"]) == ("rl", "RUNNING")
         assert (second["bucket"], second["state"], second["exit_code"]) == ("eval", "FAILED", 9)
+
+
+async def test_an_entry_of_a_registry_file_may_name_the_controllers_host(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        (info,) = Counter(s.app).clusters()
+        assert (info.name, info.kinds, info.hosts) == ("iris", (Kind.IRIS,), ("127.0.0.1",))
 
 
 async def test_discover_lists_what_nobody_tracks(tmp_path: Path) -> None:
