@@ -12,6 +12,7 @@ from jobmond.model.state import Kind
 ValidateId = Callable[[str, str, str], str | None]
 
 _DIGITS = re.compile(r"[1-9][0-9]{0,9}")
+_NEVER_NUMBERS = frozenset({Kind.IRIS, Kind.KUBERNETES})  # their ids have a user or a namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,8 @@ def _readings(
     validate_id: ValidateId,
 ) -> tuple[list[Target], list[str]]:
     asked = [place] if place is not None else list(clusters)
+    if kind is None and _DIGITS.fullmatch(native):
+        asked = [c for c in asked if not _NEVER_NUMBERS.issuperset(c.kinds)] or asked
     readings: list[tuple[bool, Target]] = []
     complaints = []
     for c in asked:

@@ -127,6 +127,14 @@ def test_an_iris_id_has_a_user_and_may_begin_with_a_slash():
     assert aimed_with_iris("4711", LEONARDO, IRIS).kind is Kind.SLURM
 
 
+def test_a_number_is_a_process_beside_sources_whose_ids_are_never_numbers():
+    assert aimed_with_iris("4711", IRIS, BARE_LOCAL).ref == "local/pid-4711"
+    with pytest.raises(ConfigError, match="write user/job"):
+        aimed_with_iris("4711", IRIS)
+    with pytest.raises(ConfigError, match="write user/job"):
+        aimed_with_iris("4711", IRIS, BARE_LOCAL, kind=Kind.IRIS)
+
+
 def test_a_user_of_iris_may_be_called_like_a_cluster():
     target = aimed_with_iris("leonardo/train", LEONARDO, IRIS, cluster="pond")
     assert target.ref == "pond/leonardo/train"
