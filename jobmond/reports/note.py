@@ -10,6 +10,7 @@ from jobmond.model.state import TERMINAL, Severity, State
 _WEIGHT = {Severity.ALARM: 0, Severity.WATCH: 1, Severity.INFO: 2}
 _FAILED = frozenset({State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAIL, State.TIMEOUT})
 _NO_REASON = frozenset({"", "None", "(null)"})
+_SAID_CHARS = 160
 _WHY = {
     State.TIMEOUT: "ran into its time limit and nothing continues it",
     State.OUT_OF_MEMORY: "ran out of memory",
@@ -87,7 +88,10 @@ def _waiting(job: Job) -> str:
     if job.facts.dependency:
         return f"waits for {job.facts.dependency}"
     reason = _reason(job)
-    return f"waiting: {reason}" if reason else "waiting"
+    if reason is None:
+        return "waiting"
+    said = (job.facts.message or "").partition("\n")[0][:_SAID_CHARS]
+    return f"waiting: {reason} ({said})" if said else f"waiting: {reason}"
 
 
 def _tasks(job: Job) -> str | None:

@@ -242,9 +242,13 @@ async def test_events_that_are_refused_hide_nothing_else(tmp_path: Path) -> None
         s.state.put("jobs", kube.job(status=wedged))
         s.state.fixed["/events"] = (403, kube.status_body(403, "Forbidden", "events: no"))
         await s.add("ml/train")
-        for state in ("RUNNING", "RUNNING", "LOST"):
+        for state, signals in (("RUNNING", 0), ("RUNNING", 1), ("LOST", 0)):
             await s.sweep()
-            assert (await s.job())["state"] == state
+            job = await s.job()
+            raised = [x["rule"] for x in job["signals"]]
+            assert (job["state"], raised) == (state, ["silent-wedge"] * signals)
+        news = [json.loads(x) for x in (tmp_path / "news.jsonl").read_text().splitlines()]
+        assert [n["type"] for n in news] == ["signal", "transition"]
         assert (await s.cluster())["status"] == "ok"
 
 

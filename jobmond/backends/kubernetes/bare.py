@@ -7,7 +7,7 @@ from datetime import datetime
 from jobmond.backends.kubernetes.pods import Doing, attempts, doing, ended, log_place
 from jobmond.backends.kubernetes.queueing import queued
 from jobmond.backends.kubernetes.records import QUEUE, Happening, Pod, Workload
-from jobmond.backends.kubernetes.verdict import signal_of, span_s
+from jobmond.backends.kubernetes.verdict import in_words, signal_of, span_s
 from jobmond.model.observation import Facts, Seen
 from jobmond.model.state import TERMINAL, State
 
@@ -18,7 +18,9 @@ def pod_seen(pod: Pod, happenings: Sequence[Happening], *, now: datetime) -> See
     facts = _facts(pod)
     if end is None:
         found = Doing(State.RUNNING, "Terminating") if pod.meta.deleting else doing(pod, happenings)
-        state, facts = found.state, replace(facts, reason=found.reason, message=found.message)
+        state = found.state
+        words = in_words(state, found.reason, found.message)
+        facts = replace(facts, reason=found.reason, message=found.message, progress=words)
     else:
         state = end.state
         facts = replace(

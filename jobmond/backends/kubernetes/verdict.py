@@ -29,6 +29,7 @@ RECORD_GONE = "record-gone"
 # MaxJobPodFailureBackOff.
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 10, 600
 _NODES = 20
+_SAID_CHARS = 160
 _VICTIMS = frozenset({137, 143})  # ended by somebody else, most often because a peer had failed
 
 
@@ -285,6 +286,7 @@ def _facts(picture: Picture, word: _Word, now: datetime) -> Facts:
         suspended=word.suspended,
         tasks=tasks(job, pods),
         misses=word.misses or None,
+        progress=in_words(word.state, word.reason, word.message),
     )
 
 
@@ -306,6 +308,14 @@ def _rank(pod: Pod) -> tuple[bool, int, float]:
         index_of(pod) or 0,
         pod.meta.created_at.timestamp() if pod.meta.created_at else 0.0,
     )
+
+
+def in_words(state: State, reason: str | None, message: str | None) -> str | None:
+    """What a running job is in the middle of, such as a crash loop."""
+    if state is not State.RUNNING or reason is None:
+        return None
+    said = (message or "").partition("\n")[0][:_SAID_CHARS]
+    return f"{reason}: {said}" if said else reason
 
 
 def signal_of(code: int | None) -> int | None:

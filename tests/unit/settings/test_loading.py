@@ -109,10 +109,10 @@ def test_every_kind_is_polled(read: Read) -> None:
 
 
 def test_a_rule_of_the_interface_that_is_not_there_yet_is_said(read: Read) -> None:
-    loaded = read("[rules.silent-wedge]\nminutes = 90\n[rules.test-held]\nminutes = 5")
+    loaded = read("[rules.deep-probe]\nminutes = 90\n[rules.test-held]\nminutes = 5")
     assert loaded.settings.rules == {"test-held": {"minutes": 5.0}}
     assert loaded.warnings == (
-        "rules.silent-wedge: this rule is not available in this version; it never fires",
+        "rules.deep-probe: this rule is not available in this version; it never fires",
     )
 
 
