@@ -38,8 +38,8 @@ class SilentWedge:
     def explain(self) -> str:
         return (
             "silent-wedge (watch): the job has neither ended nor is it held back, and no pod of it "
-            f"was\nfound at {self.looks} looks in a row (a quota refuses them, or the controller is "
-            "down). Looks\nthat failed count neither way. At the cluster's max_misses (default 3) "
-            "the job is LOST.\nClears when a pod is there.\n"
+            f"was\nfound at {self.looks} looks in a row (a quota refuses them, or the controller "
+            "is down). Looks\nthat failed count neither way. At the cluster's max_misses (default "
+            "3) the job is LOST.\nClears when a pod is there.\n"
             f"Source: {self.source}."
         )
