@@ -95,7 +95,12 @@ class Builder:
         else:
             transport = registry.transports[kind](**options)
         kinds = {Kind.SLURM: self._slurm(transport, table)}
-        made = self._cluster(name, table, kinds, Reach(transport, FileReader(transport), link))
+        made = self._cluster(
+            name,
+            table,
+            kinds,
+            Reach(transport, FileReader(transport, log_dirs=table.log_dirs), link),
+        )
         if old is not None and same:
             made.logins_seen.update(old.logins_seen)
         return made
@@ -110,7 +115,9 @@ class Builder:
         if await self._asks_slurm(name, table, here):
             kinds[Kind.SLURM] = self._slurm(here, table)
         link = ("local", table.slurm, table.bin_dir)
-        return self._cluster(name, table, kinds, Reach(here, FileReader(here), link))
+        return self._cluster(
+            name, table, kinds, Reach(here, FileReader(here, log_dirs=table.log_dirs), link)
+        )
 
     def _iris_cluster(self, name: str, table: IrisCluster) -> Cluster:
         made = iris_parts(name, table, grace_s=self.settings.grace.total_seconds())

@@ -54,7 +54,7 @@ class Cluster(Table):
     ckpt_dirs: Strings = ()
     """Further folders, at the far side, where a launcher may bank steps."""
     log_dirs: Strings = ()
-    """Further folders, at the far side, where logs may be."""
+    """Further folders, at the far side, where logs may be, under names that end in the job's id."""
     notes: str | None = None
     """A line for people, shown with the cluster."""
     ops_file: LocalPath | None = None

@@ -217,6 +217,5 @@ def _without_effect(settings: Settings) -> Iterator[str]:
         ):
             yield f"{key} has no effect in this version"
     for name, cluster in settings.clusters.items():
-        for key in ("ckpt_dirs", "log_dirs"):
-            if getattr(cluster, key):
-                yield f"clusters.{name}.{key} has no effect in this version"
+        if cluster.ckpt_dirs:
+            yield f"clusters.{name}.ckpt_dirs has no effect in this version"

@@ -298,3 +298,35 @@ async def test_over_the_product_s_own_transport(tmp_path):
     path = wrote(tmp_path / "a.out", b"x" * 300_000)
     found = await tail(ask(path, size=200_000), LocalTransport())
     assert (found.offset, len(found.tail)) == (100_000, 200_000)
+
+
+# further folders
+
+
+async def test_a_log_is_looked_for_in_the_folders_that_people_name(tmp_path):
+    """Only under names that hold its id, and only where it is nowhere else."""
+    logs, more = tmp_path / "it's logs", tmp_path / "more"
+    for folder in (logs, more):
+        folder.mkdir()
+    folders = (str(tmp_path / "none"), str(logs), "relative", "/nul\0", str(more))
+
+    async def found(workdir: Path | None = None) -> Reading[LogTail]:
+        one = ask(tmp_path / "gone.out", workdir=workdir)
+        reader = FileReader(ShellTransport(), log_dirs=folders)
+        return (await reader.read_tails([one], now=NOW, timeout_s=60))["7"]
+
+    wrote(logs / "train_70.out", b"another")
+    assert await found() == Absent(
+        (
+            f"{tmp_path}/gone.out",
+            f"{tmp_path}/none/*_7.out",
+            f"{logs}/*_7.out",
+            f"{more}/*_7.out",
+        )
+    )
+    wrote(more / "slurm-7.out", b"more")
+    assert (await found()).value.path == f"{more}/slurm-7.out"
+    wrote(logs / "train_7.out", b"logs")
+    assert (await found()).value.tail == b"logs"
+    wrote(tmp_path / "x_7.out", b"beside")
+    assert (await found(tmp_path)).value.tail == b"beside"

@@ -41,7 +41,8 @@ class FileReader:
 
     `budget_bytes` bounds what one call brings home; files beyond it are `Unavailable("budget")`
     and come first in the next call. `scan_bytes` bounds what one call has the far side look
-    through for news, `each_s` one look at one file.
+    through for news, `each_s` one look at one file. `log_dirs` are further absolute folders in
+    which logs may be.
     """
 
     def __init__(
@@ -51,9 +52,11 @@ class FileReader:
         budget_bytes: int = 32 * 2**20,
         scan_bytes: int = 2**30,
         each_s: int = 10,
+        log_dirs: Sequence[str] = (),
     ) -> None:
         self._transport = transport
-        self._limits = Limits(budget_bytes, scan_bytes, each_s)
+        usable = tuple(one for one in log_dirs if one.startswith("/") and not _unusable(one))
+        self._limits = Limits(budget_bytes, scan_bytes, each_s, usable)
         self._postponed: frozenset[str] = frozenset()
 
     async def read_tails(
@@ -71,11 +74,19 @@ class FileReader:
         again = [ask for ask in wanted if isinstance(first[ask.native_id], Short)]
         second = await self._look(again, now=now, timeout_s=timeout_s * 0.3)
         for native_id, reading in {**first, **second}.items():
-            found[native_id] = Unavailable(reading.why) if isinstance(reading, Short) else reading
+            if isinstance(reading, Short):
+                found[native_id] = Unavailable(reading.why)
+            elif isinstance(reading, Absent):
+                found[native_id] = Absent((*reading.looked, *self._elsewhere(native_id)))
+            else:
+                found[native_id] = reading
         self._postponed = frozenset(
             native_id for native_id, reading in found.items() if reading == Unavailable("budget")
         )
         return found
+
+    def _elsewhere(self, native_id: str) -> list[str]:
+        return [visible(f"{one}/*_{native_id}.out") for one in self._limits.log_dirs]
 
     async def _look(
         self, asks: Sequence[LogAsk], *, now: datetime, timeout_s: float
@@ -94,11 +105,13 @@ class FileReader:
 
 def _unaskable(ask: LogAsk) -> str | None:
     texts = (ask.native_id, ask.path or "", ask.workdir or "")
-    if any("\0" in text for text in texts):
-        return "its path holds a NUL"
-    if any(not _encodable(text) for text in texts):
-        return "its path is no text"
-    return None
+    return next((f"its path {wrong}" for text in texts if (wrong := _unusable(text))), None)
+
+
+def _unusable(text: str) -> str | None:
+    if "\0" in text:
+        return "holds a NUL"
+    return None if _encodable(text) else "is no text"
 
 
 def _encodable(text: str) -> bool:

@@ -45,6 +45,12 @@ listed() {{
     if [ -z "$newest" ] || [ "$one" -nt "$newest" ]; then newest=$one; fi
   done
 }}
+elsewhere() {{
+  for dir in {log_dirs}; do
+    listed "$dir" "$1"
+    if [ -n "$newest" ]; then return; fi
+  done
+}}
 known() {{
   about=$(timeout -k 1 {each_s} stat -L -c '%s %Y %i %F' -- "$1" 2>&1)
 }}
@@ -62,6 +68,7 @@ look() {{
       *) why "$1" "${{about:-the file system does not answer}}"; return ;;
     esac
     listed "$4" "$5"
+    if [ -z "$newest" ]; then elsewhere "$5"; fi
     path=$newest
     if [ -z "$path" ] || ! known "$path"; then
       say absent "$1"
@@ -103,11 +110,16 @@ show() {{
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one script may bring home and look through, and how long it may look at one file."""
+    """What one script may bring home and look through, and how long it may look at one file.
+
+    `log_dirs` are looked into, one level, where a log is neither where it should be nor in its
+    job's working directory.
+    """
 
     budget_bytes: int = 32 * 2**20
     scan_bytes: int = 2**30
     each_s: int = 10
+    log_dirs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +138,7 @@ def look_script(marks: Marks, asks: Sequence[LogAsk], limits: Limits, *, timeout
         scan=limits.scan_bytes,
         stop_s=max(1, int(timeout_s) - limits.each_s),
         each_s=limits.each_s,
+        log_dirs=" ".join(map(shlex.quote, limits.log_dirs)),
     )
     if any(ask.follow for ask in asks):
         prelude += following.script(marks.close, each_s=limits.each_s)
