@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import re
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -213,22 +214,31 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def api_server(state: ApiState | None = None) -> AsyncIterator[Server]:
+async def api_server(
+    state: ApiState | None = None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Server]:
     server = Server(state or ApiState())
     app = web.Application()
     app.router.add_route("*", "/{anything:.*}", server.handle)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
     await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    server.url = f"http{'s' if tls else ''}://127.0.0.1:{runner.addresses[0][1]}"
     try:
         yield server
     finally:
         await runner.cleanup()
 
 
-def kubeconfig(folder: Path, url: str, *, user: dict[str, Any] | None = None, **context: str):
+def kubeconfig(
+    folder: Path,
+    url: str,
+    *,
+    user: dict[str, Any] | None = None,
+    cluster: dict[str, Any] | None = None,
+    **context: str,
+) -> Path:
     """Write one; JSON is YAML."""
     path = folder / "kubeconfig"
     path.write_text(
@@ -240,7 +250,7 @@ def kubeconfig(folder: Path, url: str, *, user: dict[str, Any] | None = None, **
                 "contexts": [
                     {"name": "lab", "context": {"cluster": "lab", "user": "me", **context}}
                 ],
-                "clusters": [{"name": "lab", "cluster": {"server": url}}],
+                "clusters": [{"name": "lab", "cluster": {"server": url, **(cluster or {})}}],
                 "users": [{"name": "me", "user": user or {"token": "secret-token"}}],
             }
         )

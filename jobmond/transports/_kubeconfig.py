@@ -20,8 +20,8 @@ _GRACE_S = 2.0
 _FILE_KEYS = ("tokenFile", "client-certificate", "client-key", "certificate-authority")
 
 
-def kubeconfigs(given: Path | None, env: Mapping[str, str]) -> tuple[Path, ...]:
-    """The files to merge, those that are there; none where the credentials are those of a pod.
+def kubeconfigs(given: Path | None, env: Mapping[str, str], account: Path) -> tuple[Path, ...]:
+    """The files to merge, those that are there; none where the credentials are a pod's `account`.
 
     Raises:
         NeedsPersonError: there is nothing to log in with.
@@ -33,17 +33,13 @@ def kubeconfigs(given: Path | None, env: Mapping[str, str]) -> tuple[Path, ...]:
     else:
         named = [Path(env.get("HOME", "~")).expanduser() / ".kube" / "config"]
     there = tuple(path for path in named if path.is_file())
-    if there or (given is None and in_cluster(env)):
+    in_pod = bool(env.get("KUBERNETES_SERVICE_HOST")) and (account / "token").is_file()
+    if there or (given is None and in_pod):
         return there
     where = ", ".join(map(str, named))
     raise NeedsPersonError(
         f"no kubeconfig: {where} is not there", remedy=f"kubectl --kubeconfig {where} get jobs"
     )
-
-
-def in_cluster(env: Mapping[str, str]) -> bool:
-    """Whether this process runs in a pod that may ask its own cluster."""
-    return bool(env.get("KUBERNETES_SERVICE_HOST")) and (SERVICE_ACCOUNT / "token").is_file()
 
 
 def stamps(paths: Iterable[Path]) -> dict[Path, int]:

@@ -40,7 +40,7 @@ class KubeClient:
     """One API server, asked one request after another; see `jobmond.ports.KubeApi`.
 
     `kubeconfig` and `context`: None means what kubectl would take, and in a pod without any
-    kubeconfig the pod's own account. `exec_timeout_s` is for a credential plugin. A request is
+    kubeconfig the pod's own `account`. `exec_timeout_s` is for a credential plugin. A request is
     sent at most `tries` times while the server throttles; it may ask for at most `patience_s`
     between two. `refusal_lasts`: a refused login is tried again after this, for no account is
     locked by it and an identity service that was down refuses everybody.
@@ -53,6 +53,7 @@ class KubeClient:
         kubeconfig: Path | None = None,
         context: str | None = None,
         env: Mapping[str, str] | None = None,
+        account: Path = SERVICE_ACCOUNT,
         connect_timeout_s: float = 10.0,
         exec_timeout_s: float = 30.0,
         tries: int = 4,
@@ -62,6 +63,7 @@ class KubeClient:
         self._clock = clock
         self._kubeconfig, self._context = kubeconfig, context
         self._env = os.environ if env is None else env
+        self._account = account
         self._connect_timeout_s, self._exec_timeout_s = connect_timeout_s, exec_timeout_s
         self._tries, self._patience_s = tries, patience_s
         self._refusal_lasts = refusal_lasts
@@ -186,7 +188,7 @@ class KubeClient:
     async def _logged_in(self) -> Any:
         self._expires_at = None
         client, config = _library()
-        paths = await asyncio.to_thread(kubeconfigs, self._kubeconfig, self._env)
+        paths = await asyncio.to_thread(kubeconfigs, self._kubeconfig, self._env, self._account)
         settings = client.Configuration()
         with _unusable(", ".join(map(str, paths)) or "the pod's account"):
             if paths:
@@ -196,9 +198,16 @@ class KubeClient:
             return client.ApiClient(settings)
 
     def _from_pod(self, config: Any, settings: Any) -> None:
-        config.load_incluster_config(settings, try_refresh_token=False)
-        self._namespace = (SERVICE_ACCOUNT / "namespace").read_text("utf-8").strip() or "default"
-        self._files = stamps([SERVICE_ACCOUNT / "token"])
+        token, authority = self._account / "token", self._account / "ca.crt"
+        config.load_incluster_config(
+            settings,
+            try_refresh_token=False,  # its file is watched like every other
+            token_filename=str(token),
+            cert_filename=str(authority),
+            environ=self._env,
+        )
+        self._namespace = (self._account / "namespace").read_text("utf-8").strip() or "default"
+        self._files = stamps([token, authority])
 
     async def _from_files(self, config: Any, paths: tuple[Path, ...], settings: Any) -> None:
         module = importlib.import_module("kubernetes_asyncio.config.kube_config")

@@ -1,15 +1,22 @@
 """The client of a Kubernetes API server against a scripted one, over real HTTP."""
 
 import asyncio
+import base64
+import ipaddress
 import json
 import os
+import ssl
 import stat
 import subprocess
 import sys
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from jobmond.clock import SystemClock
 from jobmond.errors import NeedsPersonError, TransientTransportError
@@ -364,6 +371,110 @@ async def test_a_context_that_is_not_there(server, tmp_path):
     client = KubeClient(clock=Calendar(), kubeconfig=path, context="moon", env={})
     with pytest.raises(NeedsPersonError, match="moon"):
         await get(client)
+
+
+# ---- over TLS --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def secure(tmp_path):
+    """A server whose certificate, for the name `kubernetes` and 127.0.0.1, nobody knows."""
+    authority = certificate(tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
+    async with kube.api_server(tls=context) as made:
+        made.authority = authority
+        yield made
+
+
+def certificate(folder):
+    """Write `server.pem` and `server.key`; their PEM signs itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
+    names = [x509.DNSName("kubernetes"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(2090, 1, 1, tzinfo=UTC))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(SIGNS, critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = made.public_bytes(serialization.Encoding.PEM)
+    (folder / "server.pem").write_bytes(pem)
+    (folder / "server.key").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return pem
+
+
+SIGNS = x509.KeyUsage(
+    digital_signature=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
+async def test_a_certificate_that_nobody_knows_is_no_answer(secure, tmp_path):
+    path = kube.kubeconfig(tmp_path, secure.url)
+    client = KubeClient(clock=Calendar(), kubeconfig=path, env={})
+    with pytest.raises(TransientTransportError, match="certificate is not trusted"):
+        await get(client)
+    assert secure.requests == []
+    await client.close()
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        lambda pem: {"certificate-authority-data": base64.b64encode(pem).decode()},
+        lambda pem: {"certificate-authority": "server.pem", "tls-server-name": "kubernetes"},
+        lambda pem: {"insecure-skip-tls-verify": True},
+    ],
+    ids=["data", "file", "no check"],
+)
+async def test_a_certificate_that_the_kubeconfig_vouches_for(secure, tmp_path, cluster):
+    path = kube.kubeconfig(tmp_path, secure.url, cluster=cluster(secure.authority))
+    client = KubeClient(clock=Calendar(), kubeconfig=path, env={})
+    assert (await get(client)).status == 200
+    await client.close()
+
+
+async def test_a_pod_asks_with_its_own_account_and_takes_its_new_token(secure, tmp_path):
+    clock = Calendar()
+    account = tmp_path / "account"
+    account.mkdir()
+    (account / "token").write_text("first")
+    (account / "ca.crt").write_bytes(secure.authority)
+    (account / "namespace").write_text("team\n")
+    host, _, port = secure.url.removeprefix("https://").partition(":")
+    env = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "HOME": "/nowhere"}
+    client = KubeClient(clock=clock, env=env, account=account)
+    assert await client.namespace(timeout_s=PATIENCE_S) == "team"
+    await get(client)
+    (account / "token").write_text("second")
+    os.utime(account / "token", ns=(1, 1))
+    clock.later(seconds=31)
+    await get(client)
+    sent = [request.headers["Authorization"] for request in secure.requests]
+    assert sent == ["Bearer first", "Bearer second"]
+    await client.close()
 
 
 def test_the_library_is_loaded_where_a_cluster_is_asked_and_nowhere_else():

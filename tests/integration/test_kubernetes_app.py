@@ -131,6 +131,31 @@ async def test_a_job_from_add_to_its_explained_end(tmp_path: Path) -> None:
         assert [(n["before"], n["after"]) for n in news] == [("RUNNING", "FAILED")]
 
 
+def hf(step: int, loss: float) -> bytes:
+    at = f"2026-11-29T12:{step // 60:02d}:{step % 60:02d}.000000000Z "
+    record = {"loss": loss, "grad_norm": 0.5, "learning_rate": 1e-05, "epoch": step / 100}
+    bar = f"{step}%|x| {step}/100 [00:{step % 60:02d}<01:00,  1.00s/it]\r"
+    return (at + bar + repr(record) + "\n").encode()
+
+
+async def test_a_training_is_followed_through_the_log_of_its_pod(tmp_path: Path) -> None:
+    async with scene(tmp_path) as s:
+        s.state.put("jobs", kube.job(status=ACTIVE))
+        s.state.put("pods", kube.pod(status=kube.RUNNING))
+        key = ("train-x", "train", False)
+        s.state.logs[key] = b"".join(hf(n, 2.0 - n / 100) for n in range(1, 21))
+        await s.add("ml/train")
+        await s.sweep()
+        first = await s.job()
+        assert (first["step"], first["max_step"], first["metrics"]["loss"]) == (20, 100, 1.8)
+        s.state.logs[key] += b"".join(hf(n, 2.0 - n / 100) for n in range(21, 41))
+        await s.sweep()
+        second = await s.job()
+        assert (second["step"], second["metrics"]["loss"]) == (40, 1.6)
+        since = [r.query.get("sinceTime") for r in s.server.requests if r.path.endswith("/log")]
+        assert since[-1] == "2026-11-29T12:00:20Z"
+
+
 async def test_what_nobody_registered_is_listed_and_can_be_tracked(tmp_path: Path) -> None:
     async with scene(tmp_path) as s:
         s.state.put("jobs", kube.job(status=ACTIVE), kube.job("other", ACTIVE))
