@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -38,7 +38,7 @@ from jobmond.sweep.act import Actor
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import AGENT_LOG, Terms
 from jobmond.sweep.couriers import Couriers
-from jobmond.sweep.deliver import Post, all_rounds
+from jobmond.sweep.deliver import Post, Unstored, all_rounds
 from jobmond.sweep.outlets import Outlets, outlets
 from jobmond.sweep.sweep import Result, Sweeper
 from jobmond.sweep.write_back import StoredWords, WriteBacks
@@ -85,7 +85,7 @@ class App:
     couriers: Couriers = field(default_factory=Couriers)
     report_owed: str | None = None  # why the last report is not on disk
     _backs: WriteBacks | None = None
-    _unrecorded: dict[str, Sequence[int]] = field(default_factory=dict)
+    _unstored: Unstored = field(default_factory=Unstored)
     _delivering: asyncio.Lock = field(default_factory=asyncio.Lock)
     _reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -137,7 +137,7 @@ class App:
             self.clock,
             backoff=settings.backoff_min,
             backoff_max=settings.backoff_max,
-            unrecorded=self._unrecorded,
+            unstored=self._unstored,
         )
         self.couriers.wake(post, self.parts.outlets.far)
         async with self._delivering:

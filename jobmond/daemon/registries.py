@@ -125,7 +125,7 @@ class Registries:
         taken = []
         for path, mark in marks.items():
             known = self._files.setdefault(path, _Watched())
-            if mark is not None and (known.again or mark != known.mark):
+            if mark is not None and (known.again or known.taken.refused or mark != known.mark):
                 taken.append(await self._take(path, mark, known))
         return taken
 

@@ -45,7 +45,8 @@ class Taken:
 
     `refs` has a ref for each key that means a job. `started` and `ended` are refs whose tracking
     began or ended. `unsettled` says that the file is to be looked at again though it may not
-    change, `owed` that it does not say what it should.
+    change, soon, `refused` that it is because something may change elsewhere, `owed` that it does
+    not say what it should.
     """
 
     refs: dict[str, str] = field(default_factory=dict)
@@ -53,6 +54,7 @@ class Taken:
     ended: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     unsettled: bool = False
+    refused: bool = False
     owed: bool = False
 
 
@@ -92,7 +94,7 @@ class Taker:
                 self._add(file, entry, target, taken)
             except Refused as refusal:
                 taken.errors[entry.key] = f"{entry.id}: {refusal}"
-                taken.unsettled = True
+                taken.refused = True
             return
         taken.refs[entry.key] = known.job.ref
         if known.stage is Stage.MISSING:

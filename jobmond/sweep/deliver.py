@@ -1,14 +1,15 @@
 """The outbox, emptied: each sink gets what it is owed, in order, whatever the others do."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import structlog
 
-from jobmond.errors import SinkRefusal, SinkRetry
+from jobmond.errors import SinkRefusal, SinkRetry, StoreError
 from jobmond.model.outcome import Delivery
 from jobmond.ports import Clock, FarSink, Sink
 
@@ -47,14 +48,24 @@ class Delivered:
     error: str | None = None
 
 
+@dataclass(slots=True)
+class Unstored:
+    """What the database could not note, by sink.
+
+    `taken` is noted before anything else is sent, or it would be sent again and again;
+    `held_until_s` (monotonic) is until when the sink wants to be left alone.
+    """
+
+    taken: dict[str, Sequence[int]] = field(default_factory=dict)
+    held_until_s: dict[str, float] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Post:
     """Takes things from the outbox to sinks. `call` runs a store method in the writer's thread.
 
     `backoff` is the first pause after a failure; it doubles up to `backoff_max`, which also
-    bounds what a receiver may ask for. `stopping` says that no more is to be begun. `unrecorded`
-    holds, by sink, what was taken while the database could not note it: that is noted before
-    anything else is sent, or it would be sent again and again.
+    bounds what a receiver may ask for. `stopping` says that no more is to be begun.
     """
 
     outbox: Outbox
@@ -63,7 +74,7 @@ class Post:
     backoff: timedelta = BACKOFF
     backoff_max: timedelta = BACKOFF_MAX
     stopping: Callable[[], bool] = lambda: False
-    unrecorded: dict[str, Sequence[int]] = field(default_factory=dict)
+    unstored: Unstored = field(default_factory=Unstored)
 
     async def round(self, name: str, sink: Sink) -> Delivered:
         """Send what is due to one sink, until nothing is or it wants a pause.
@@ -73,6 +84,8 @@ class Post:
         """
         done = Delivered(name, 0)
         size, aside = (1, ASIDE) if isinstance(sink, FarSink) else (BATCH, 0)
+        if self.clock.monotonic() < self.unstored.held_until_s.get(name, 0.0):
+            return done
         await self._record(name)
         while not self.stopping():
             now = self.clock.now()
@@ -90,7 +103,7 @@ class Post:
                     await self._give_up(name, batch[0], refusal)
                 size = 1  # of several only one may be refused: find out which
                 continue
-            self.unrecorded[name] = ids
+            self.unstored.taken[name] = ids
             await self._record(name)
             if batch[0].last_error is not None:
                 journal.info("delivery works again", sink=name, was=batch[0].last_error)
@@ -98,17 +111,29 @@ class Post:
         return done
 
     async def _record(self, name: str) -> None:
-        taken = self.unrecorded.get(name)
+        taken = self.unstored.taken.get(name)
         if taken:
             await self.call(self.outbox.delivered, taken, self.clock.now())
-            del self.unrecorded[name]
+            del self.unstored.taken[name]
+
+    @asynccontextmanager
+    async def _held(self, name: str, pause: timedelta) -> AsyncIterator[None]:
+        """While a pause that a sink wants is stored: it is kept where it cannot be."""
+        try:
+            yield
+        except StoreError:
+            until_s = self.clock.monotonic() + pause.total_seconds()
+            self.unstored.held_until_s[name] = until_s
+            raise
 
     async def _postpone(
         self, name: str, sink: Sink, batch: Sequence[Delivery], later: SinkRetry
     ) -> None:
         now = self.clock.now()  # not from before the request: it may have taken its time
-        due_at = now + self._wait(batch[0].attempts, later.after_s)
-        await self.call(self.outbox.retry_later, [d.id for d in batch], str(later), due_at)
+        pause = self._wait(batch[0].attempts, later.after_s)
+        due_at = now + pause
+        async with self._held(name, pause):
+            await self.call(self.outbox.retry_later, [d.id for d in batch], str(later), due_at)
         # Every reason once: a disk that stays full would fill the journal as well.
         say = journal.debug if str(later) == batch[0].last_error else journal.warning
         say("delivery postponed", sink=name, error=str(later), until=due_at.isoformat())
@@ -116,7 +141,8 @@ class Post:
             await self._shed(name, sink, str(later), now)
 
     async def _give_up(self, name: str, delivery: Delivery, refusal: SinkRefusal) -> None:
-        await self.call(self.outbox.give_up, [delivery.id], str(refusal), self.clock.now())
+        async with self._held(name, self.backoff):
+            await self.call(self.outbox.give_up, [delivery.id], str(refusal), self.clock.now())
         journal.error("delivery given up", sink=name, key=delivery.key, error=str(refusal))
 
     async def _shed(self, name: str, sink: FarSink, error: str, now: datetime) -> None:

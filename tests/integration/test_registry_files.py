@@ -390,7 +390,7 @@ def on(days: float) -> Any:
     return seen(State.RUNNING, birth=f"d{days}", submitted_at=at(0) - timedelta(days=days))
 
 
-async def test_a_submit_time_of_another_job_is_an_error_on_that_entry_alone(tmp_path):
+async def test_a_submit_time_of_another_job_is_an_error_on_that_entry_alone(tmp_path, monkeypatch):
     entry = {**RAW, "submitted": submitted(0)}
     other = tmp_path / "agents" / "s-1" / "active_jobs.json"
     other.parent.mkdir(parents=True)
@@ -411,6 +411,9 @@ async def test_a_submit_time_of_another_job_is_an_error_on_that_entry_alone(tmp_
         assert sorted(jobs) == ["leonardo/4712", "leonardo/4713"]
         assert jobs["leonardo/4712"].choices.description is None
         assert json.loads(other.read_text())[0] == stale
+        with monkeypatch.context() as patch:  # looked at again once a minute, and no oftener
+            patch.setattr(registries, "read_registry", None)
+            await scene.look(minutes=0.5)
         # Once the id is free again, the job that had it earlier is over too: no second alarm.
         await scene.sweep(j4712=replace(on(0), state=State.FAILED, native="FAILED"))
         await scene.look()

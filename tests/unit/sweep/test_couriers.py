@@ -45,16 +45,21 @@ class Box:
         self.waiting = [d for d in self.waiting if d.id not in ids]
         return taken
 
-    def delivered(self, ids: Sequence[int], now: datetime) -> None:
+    def _check(self) -> None:
         if self.locked:
             raise StoreError("database is locked by another process")
+
+    def delivered(self, ids: Sequence[int], now: datetime) -> None:
+        self._check()
         self.done += self._take(ids)
 
     def retry_later(self, ids: Sequence[int], error: str, due_at: datetime) -> None:
+        self._check()
         self.paused |= {d.sink for d in self.waiting if d.id in ids}
         self.waiting = [replace(d, last_error=error) if d.id in ids else d for d in self.waiting]
 
     def give_up(self, ids: Sequence[int], error: str, now: datetime) -> None:
+        self._check()
         self.lost += self._take(ids)
 
     def shed(self, sink: str, **bounds: object) -> int:
@@ -254,6 +259,27 @@ async def test_what_was_taken_while_the_database_could_not_note_it_is_not_sent_a
     await one.round("team", sink)
     assert box.done == ["a", "b"]
     assert [key for keys in sink.got for key in keys] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("error", "pause_s"),
+    [(SinkRetry("later", after_s=90), 90), (SinkRetry("later"), 15), (SinkRefusal("no"), 15)],
+)
+async def test_a_pause_that_the_database_could_not_note_is_kept_all_the_same(
+    error: Exception, pause_s: int
+) -> None:
+    box, far, clock = Box(owed("a"), locked=True), Far(fails=error), FixedClock(NOW)
+    far.release.set()
+    one = Post(box, call, clock)
+    with pytest.raises(StoreError):
+        await one.round("team", far)
+    clock.move(pause_s - 1)
+    await one.round("team", far)
+    assert far.got == [["a"]]
+    clock.move(1)
+    box.locked, far.fails = False, None
+    await one.round("team", far)
+    assert (far.got, box.done) == ([["a"], ["a"]], ["a"])
 
 
 async def test_stopping_and_waiting_with_nothing_under_way() -> None:
