@@ -38,7 +38,11 @@ def diagnose(
     if found.cause != "unknown":
         return found
     told = _by_message(message, Word(state, exit_code, signal, reason)) if message else None
-    return told or _by_reason(reason) or found
+    told = told or _by_reason(reason)
+    if told is not None or not message or found.excerpt:
+        return told or found
+    said = " ".join(f"{reason or state.value}: {message}".split())
+    return replace(found, summary=clipped(said, _SAID_CHARS))
 
 
 # Native words for an end that alone name a class. Source: the container runtimes of Kubernetes.

@@ -1,7 +1,7 @@
 import pytest
 
 from jobmond.model.job import Choices, LogEvidence
-from jobmond.model.observation import TaskCounts
+from jobmond.model.observation import Facts, TaskCounts
 from jobmond.model.outcome import Diagnosis, Signal
 from jobmond.model.state import Severity, State
 from jobmond.reports.note import alarming, note
@@ -153,3 +153,15 @@ def test_a_name_that_is_only_the_id_says_nothing(make_job):
 def test_what_an_end_asks_for(make_job, state, alarm):
     assert alarming(make_job(state=state)) is alarm
     assert not alarming(make_job(state=State.TIMEOUT, successor="leonardo/4712"))
+
+
+def test_what_a_waiting_job_waits_for_comes_with_the_sources_own_words(make_job):
+    facts = Facts(reason="Unschedulable", message="0/1 nodes are available\nand more")
+    waiting = make_job(state=State.PENDING, facts=facts)
+    assert "waiting: Unschedulable (0/1 nodes are available)" in note(waiting)
+
+
+def test_what_was_last_seen_of_a_lost_job_is_in_its_note(make_job):
+    facts = Facts(reason="record-gone", message="last seen RUNNING")
+    lost = make_job(state=State.LOST, tracked=False, facts=facts)
+    assert "needs action: record-gone: last seen RUNNING" in note(lost)
