@@ -1,7 +1,7 @@
 import pytest
 
 from jobmond.model.job import Choices, LogEvidence
-from jobmond.model.observation import Facts, TaskCounts
+from jobmond.model.observation import TaskCounts
 from jobmond.model.outcome import Diagnosis, Signal
 from jobmond.model.state import Severity, State
 from jobmond.reports.note import alarming, note
@@ -156,12 +156,12 @@ def test_what_an_end_asks_for(make_job, state, alarm):
 
 
 def test_what_a_waiting_job_waits_for_comes_with_the_sources_own_words(make_job):
-    facts = Facts(reason="Unschedulable", message="0/1 nodes are available\nand more")
+    facts = {"reason": "Unschedulable", "message": "0/1 nodes are available\nand more"}
     waiting = make_job(state=State.PENDING, facts=facts)
     assert "waiting: Unschedulable (0/1 nodes are available)" in note(waiting)
 
 
 def test_what_was_last_seen_of_a_lost_job_is_in_its_note(make_job):
-    facts = Facts(reason="record-gone", message="last seen RUNNING")
+    facts = {"reason": "record-gone", "message": "last seen RUNNING"}
     lost = make_job(state=State.LOST, tracked=False, facts=facts)
     assert "needs action: record-gone: last seen RUNNING" in note(lost)
