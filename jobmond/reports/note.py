@@ -126,8 +126,8 @@ def _cause(job: Job) -> str:
     if job.diagnosis is not None and job.diagnosis.cause != "unknown":
         return f"{job.diagnosis.summary}{_code(job, ' (', ')')}"
     if job.state is State.LOST and job.facts.message:
-        said = job.facts.message.partition("\n")[0][:_SAID_CHARS]
-        return f"{_reason(job)}: {said}" if _reason(job) else said
+        last = job.facts.message.partition("\n")[0][:_SAID_CHARS]
+        return f"{_reason(job)}: {last}" if _reason(job) else last
     if job.state in _WHY:
         return _WHY[job.state] + _code(job, " (", ")")
     said = _code(job) or _reason(job)
