@@ -16,8 +16,8 @@ PYTEST := $(BIN)/python -m pytest -q -rs
 run: .venv/.run
 	@$(BIN)/jobmond run
 
-# A file stays on one worker, with the cluster its tests share; in the order of the tree, so that
-# the many short unit tests fill what the long live ones leave.
+# A file stays on one worker, with the cluster its tests share. The longest begins, then the order
+# of the tree, so that the many short unit tests fill what the long live ones leave.
 test: .venv/.dev live-packages
 	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 

@@ -20,6 +20,7 @@ def discreet_facts(facts: Facts) -> Facts:
         command=_shown(facts.command),
         reason=_shown(facts.reason),
         progress=_shown(facts.progress),
+        message=_shown(facts.message),
     )
     return facts if told == facts else told
 

@@ -19,6 +19,14 @@ from tests.live.users import User
 REQUIRE = "JOBMOND_REQUIRE_LIVE"
 
 
+LONGEST = "test_states.py"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the file that waits longest: the other worker has all the rest meanwhile."""
+    items.sort(key=lambda item: item.path.name != LONGEST)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a live test where no lab can start; with JOBMOND_REQUIRE_LIVE=1 that is a failure."""
     if item.get_closest_marker("live") is None:

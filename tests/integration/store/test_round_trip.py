@@ -42,6 +42,8 @@ FACTS = Facts(
     suspended=True,
     tasks=TaskCounts(5, {State.RUNNING: 3, State.FAILED: 2}, ("4711_3", "4711_4"), ("4711_1",)),
     progress="calibrating 14/32",
+    message="pulling image\nback-off",
+    misses=2,
     scores={"MMLU-Pro": 42.26},
     detailed=True,
 )
@@ -128,7 +130,7 @@ WHOLE = Job(
     transitions=0,
     post_mortem=PostMortem.PENDING,
     post_mortem_tries=2,
-    log=LogEvidence("read", "/x.out", 12, 2**40, T, LATER, "no", "last line"),
+    log=LogEvidence("read", "/x.out", 12, 2**40, T, LATER, "no", "last line", LATER),
     parts=(Part("65f6.0", "failed", State.FAILED, (LINK,), True, "/runs/0"), Part("65f6.1")),
     training=TRAINING,
     diagnosis=Diagnosis("cuda-oom", "ran out", 12, 10, 2**40, ("a", "b"), "f00", 3),
