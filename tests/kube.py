@@ -90,7 +90,8 @@ class ApiState:
 
     def _one(self, namespace: str, plural: str, name: str) -> HttpAnswer:
         for one in self.objects.get((plural, namespace), []):
-            if one["metadata"]["name"] == name:
+            meta = one.get("metadata")
+            if isinstance(meta, dict) and meta.get("name") == name:
                 return HttpAnswer(200, JSON, json.dumps(one).encode())
         group = KINDS[plural][2]
         said = f'{plural}{"." if group else ""}{group} "{name}" not found'

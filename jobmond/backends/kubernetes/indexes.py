@@ -35,7 +35,11 @@ def spans(text: str) -> Spans:
     found = []
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
-        if not (first.isdecimal() and (last.isdecimal() or not dash) and len(part) <= 32):
+        if not (
+            first.isdecimal()
+            and (last.isdecimal() or not dash)
+            and max(len(first), len(last)) <= 10
+        ):
             raise Unreadable(f"indexes {text[:80]!r}")
         found.append(range(int(first), int(last or first) + 1))
     return Spans(tuple(found))

@@ -55,7 +55,7 @@ def instant(stamp: bytes) -> datetime | None:
         return datetime.fromisoformat(re.sub(rb"(\.\d{6})\d+", rb"\1", stamp).decode()).astimezone(
             UTC
         )
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

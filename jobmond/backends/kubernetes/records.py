@@ -285,10 +285,10 @@ def instant(said: Any) -> datetime | None:
         return None
     try:
         at = datetime.fromisoformat(said)
-    except (TypeError, ValueError) as error:
+        at = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+    except (TypeError, ValueError, OverflowError) as error:
         raise Unreadable(f"{visible(str(said))[:80]!r} is no time") from error
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    return None if at.year <= 1970 else at.astimezone(UTC)
+    return None if at.year <= 1970 else at
 
 
 def _conditions(status: Raw) -> dict[str, Condition]:
