@@ -24,10 +24,11 @@ def test_the_sinks_are_these():
     assert registry.sinks.offered() == ("agent-log", "file", "journal", "registry-file", "webhook")
 
 
-def test_what_carries_no_scripts_is_no_transport():
-    assert not registry.transports.offers("http")
+@pytest.mark.parametrize("name", ["http", "kube"])
+def test_what_carries_no_scripts_is_no_transport(name):
+    assert not registry.transports.offers(name)
     with pytest.raises(KeyError):
-        registry.transports["http"]
+        registry.transports[name]
 
 
 @pytest.mark.parametrize("name", ["agent_log", "nobody", ""])

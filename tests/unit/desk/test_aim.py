@@ -141,6 +141,36 @@ def test_a_user_of_iris_may_be_called_like_a_cluster():
     assert aimed_with_iris("/leonardo/train", LEONARDO, IRIS).ref == "pond/leonardo/train"
 
 
+K8S = ClusterInfo("k8s", "kubernetes", (Kind.KUBERNETES,))
+
+
+def aimed_with_kubernetes(word, *clusters, cluster=None):
+    def check(name, kind, native):
+        if kind is Kind.KUBERNETES:
+            return None if native.count("/") == 1 and native[0] != "/" else "write namespace/name"
+        if kind is Kind.IRIS:
+            return None if "/" in native.strip("/") and native[0] != "/" else "write user/job"
+        return valid(name, kind, native)
+
+    return aim(word, kind=None, cluster=cluster, clusters=clusters, validate_id=check)
+
+
+def test_a_job_of_kubernetes_has_a_namespace():
+    target = aimed_with_kubernetes("ml/train", LEONARDO, LOCAL, K8S)
+    assert (target.ref, target.kind) == ("k8s/ml/train", Kind.KUBERNETES)
+    assert target.guessed == "'ml/train' taken as k8s/ml/train: cluster k8s, kind kubernetes"
+    assert aimed_with_kubernetes("4711", LEONARDO, K8S).kind is Kind.SLURM
+    with pytest.raises(ConfigError, match="write namespace/name"):
+        aimed_with_kubernetes("k8s/train", LEONARDO, K8S)
+
+
+def test_where_a_namespace_may_be_a_user_both_are_named():
+    with pytest.raises(Refused, match=r"k8s/ml/train \(kubernetes\), pond/ml/train \(iris\)"):
+        aimed_with_kubernetes("ml/train", K8S, IRIS)
+    assert aimed_with_kubernetes("/ml/train", K8S, IRIS).ref == "pond/ml/train"
+    assert aimed_with_kubernetes("ml/train", K8S, IRIS, cluster="k8s").ref == "k8s/ml/train"
+
+
 def test_no_cluster_at_all():
     with pytest.raises(ConfigError):
         aimed("4711")
