@@ -67,7 +67,9 @@ def followed(
 ) -> Followed:
     """`job`'s log after `news`. `kept` is where its reading stood; None where it was not read."""
     bucket = job.bucket if job.bucket is not Bucket.OTHER else None
-    replay = Replay(tools.rules, job.labels, bucket)
+    done = job.work.recent_done if job.work is not None else 0
+    rate = job.work.recent_passed / done if job.work is not None and done else None
+    replay = Replay(tools.rules, job.labels, bucket, rate, done)
     reader = unpacked(kept.packed, tools.parsers, judge=replay.judge) if kept else None
     begun = reader is not None
     if reader is None:

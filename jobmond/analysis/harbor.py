@@ -126,7 +126,8 @@ class JobResult:
     """The numbers of a job's own result file.
 
     `done` is None where it has none. `rewards` maps values to numbers of trials. `mean` is the
-    harness's own, over what `basis` says.
+    harness's own, over what `basis` says. `evals` are the names of its evaluations,
+    `agent__model__dataset`.
     """
 
     total: int | None = None
@@ -138,6 +139,7 @@ class JobResult:
     mean: float | None = None
     basis: str | None = None
     finished: bool = False
+    evals: tuple[str, ...] = ()
 
     @property
     def passed(self) -> int:
@@ -173,7 +175,22 @@ def job_result(document: Any) -> JobResult | None:
         mean=mean,
         basis=basis,
         finished=isinstance(document.get("finished_at"), str),
+        evals=tuple(name[:_NAME_LENGTH] for name in _mapping(stats.get("evals"))),
     )
+
+
+def named(evals: Iterable[str]) -> tuple[str | None, str | None]:
+    """Model and benchmark of the one evaluation; None where there are several, or where the
+    model was served under a number.
+    """
+    parts = {tuple(name.split("__")) for name in evals}
+    if len(parts) != 1:
+        return None, None
+    words = parts.pop()
+    if len(words) < 3:
+        return None, None
+    model, benchmark = "__".join(words[1:-1]), words[-1]
+    return None if model.isdigit() else model, benchmark
 
 
 def _mean(

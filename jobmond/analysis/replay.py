@@ -29,6 +29,8 @@ class Replay:
     rules: Sequence[Rule]
     labels: frozenset[str]
     bucket: Bucket | None = None
+    pass_rate: float | None = None  # of the last `trials` trials
+    trials: int = 0
     firings: list[Firing] = field(default_factory=list)
     _before: int | None = None
 
@@ -44,6 +46,7 @@ class Replay:
         if not series.judged:
             return
         bucket = self.bucket or state.bucket
+        series = replace(series, pass_rate=self.pass_rate, trials=self.trials)
         case = Case(None, _job(bucket, self.labels, state.life), _LONG_AGO, series)
         for rule in self.rules:
             for signal in rule.judge(case):

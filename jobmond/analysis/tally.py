@@ -12,6 +12,7 @@ from jobmond.analysis.harbor import (
     EPISODES,
     SCORED_TRIALS,
     JobResult,
+    named,
 )
 from jobmond.model.trials import Trial, Trials
 
@@ -47,6 +48,7 @@ def tally(
     for one in counts:
         exceptions.update(one.exceptions)
     mean, basis = _mean(counts)
+    model, benchmark = named(n for tree in trees if tree.result for n in tree.result.evals)
     return Trials(
         done=sum(one.done or 0 for one in counts),
         total=_total(totals, chunks),
@@ -61,10 +63,13 @@ def tally(
         turns_of=of,
         chunks_done=None if chunks is None else sum(one.finished for one in counts),
         chunks_total=chunks,
+        jobs_running=sum(not one.finished for one in counts),
         finished=bool(counts) and all(one.finished for one in counts),
         last_result_at=last_result_at,
         recent=tuple(trials[-RECENT:]),
         whole=not any(tree.unread for tree in trees),
+        model=model,
+        benchmark=benchmark,
     )
 
 

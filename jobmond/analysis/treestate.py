@@ -61,10 +61,11 @@ class JobMemory:
 
 @dataclass(frozen=True, slots=True)
 class TreeMemory:
-    """The jobs of one tree, by their path in it (`.` for the tree itself)."""
+    """The jobs of the tree at `path`, by their path in it (`.` for the tree itself)."""
 
     jobs: Mapping[str, JobMemory] = field(default_factory=dict)
     chunks: int | None = None
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,7 @@ class FoundTree:
     now: int
     jobs: Sequence[FoundJob]
     chunks: int | None = None
+    path: str = ""
 
 
 def known(memory: JobMemory) -> Known:
@@ -151,12 +153,15 @@ def _uncounted(memory: JobMemory) -> frozenset[str]:
 
 
 def absorbed(memory: TreeMemory, found: FoundTree) -> TreeMemory:
-    """What is known after a look. A job that is no longer there is forgotten."""
+    """What is known after a look. A job that is no longer there is forgotten, and so is another
+    tree.
+    """
+    memory = memory if memory.path in ("", found.path) else TreeMemory()
     jobs = {
         job.path: _absorbed(memory.jobs.get(job.path, JobMemory()), job, found.now)
         for job in found.jobs
     }
-    return TreeMemory(jobs, found.chunks)
+    return TreeMemory(jobs, found.chunks, found.path)
 
 
 def _absorbed(memory: JobMemory, job: FoundJob, now: int) -> JobMemory:
@@ -211,6 +216,7 @@ def put_down(memory: TreeMemory) -> dict[str, Any]:
     return {
         "version": VERSION,
         "chunks": memory.chunks,
+        "path": memory.path,
         "jobs": {path: _job_put_down(job) for path, job in memory.jobs.items()},
     }
 
@@ -235,6 +241,7 @@ def _result_put_down(result: JobResult) -> dict[str, Any]:
     return {
         **plain,
         "exceptions": dict(result.exceptions),
+        "evals": list(result.evals),
         "rewards": [list(pair) for pair in sorted(result.rewards.items())],
     }
 
@@ -251,14 +258,14 @@ def taken_up(kept: Mapping[str, Any] | None) -> TreeMemory:
     if kept is None or kept.get("version") != VERSION:
         return TreeMemory()
     jobs = {path: _job_taken_up(job) for path, job in kept["jobs"].items()}
-    return TreeMemory(jobs, kept["chunks"])
+    return TreeMemory(jobs, kept["chunks"], kept["path"])
 
 
 def _job_taken_up(job: Mapping[str, Any]) -> JobMemory:
     result = None
     if (kept := job["result"]) is not None:
         rewards = dict(kept["rewards"])
-        result = JobResult(**{**kept, "rewards": rewards})
+        result = JobResult(**{**kept, "rewards": rewards, "evals": tuple(kept["evals"])})
     entries = {
         name: Entry(mtime, stamp, at, None if values is None else Trial(name, *values))
         for name, (mtime, stamp, at, values) in job["entries"].items()

@@ -1,6 +1,7 @@
 """The clusters of a configuration, with what they are asked through."""
 
 import asyncio
+import re
 import shlex
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
@@ -12,12 +13,14 @@ import structlog
 from jobmond import registry
 from jobmond.analysis.benign import Benign
 from jobmond.analysis.visible import readable, visible
+from jobmond.analysis.worked import InfraLines
 from jobmond.app.iris import iris_parts
 from jobmond.app.kubernetes import backend, client, logs
 from jobmond.backends._files import FileReader
+from jobmond.backends._trees import TreeReader
 from jobmond.errors import TransportError
 from jobmond.model.state import Kind
-from jobmond.ports import Backend, LogSource, Transport
+from jobmond.ports import Backend, LogSource, Transport, TreeSource
 from jobmond.settings import Settings
 from jobmond.settings.clusters import (
     AnyCluster,
@@ -47,11 +50,28 @@ def slurm_not_set_up(cluster: str, squeue: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How a cluster is reached, and its logs read; clusters with equal links share a connection."""
+    """How a cluster is reached, its logs and its trees of trials read; clusters with equal links
+    share a connection.
+    """
 
     connection: Connection
     logs: LogSource
     link: object
+    trees: TreeSource | None = None
+
+
+def _trees(transport: Transport) -> TreeReader:
+    return TreeReader(transport, offload=asyncio.to_thread)
+
+
+def _infra_lines(table: AnyCluster) -> InfraLines:
+    """The checks that the configuration has lines for."""
+    holds = {"tunnel": table.tunnel_lines, "api_base": table.api_base_lines}
+    fails = {"tunnel": table.tunnel_down_lines, "api_base": table.api_base_down_lines}
+    return InfraLines(
+        *({name: [re.compile(one) for one in lines] for name, lines in every.items() if lines}
+          for every in (holds, fails))
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +115,9 @@ class Builder:
         else:
             transport = registry.transports[kind](**options)
         kinds = {Kind.SLURM: self._slurm(transport, table)}
-        made = self._cluster(
-            name,
-            table,
-            kinds,
-            Reach(transport, FileReader(transport, log_dirs=table.log_dirs), link),
-        )
+        files = FileReader(transport, log_dirs=table.log_dirs)
+        reach = Reach(transport, files, link, _trees(transport))
+        made = self._cluster(name, table, kinds, reach)
         if old is not None and same:
             made.logins_seen.update(old.logins_seen)
         return made
@@ -115,9 +132,9 @@ class Builder:
         if await self._asks_slurm(name, table, here):
             kinds[Kind.SLURM] = self._slurm(here, table)
         link = ("local", table.slurm, table.bin_dir)
-        return self._cluster(
-            name, table, kinds, Reach(here, FileReader(here, log_dirs=table.log_dirs), link)
-        )
+        files = FileReader(here, log_dirs=table.log_dirs)
+        reach = Reach(here, files, link, _trees(here))
+        return self._cluster(name, table, kinds, reach)
 
     def _iris_cluster(self, name: str, table: IrisCluster) -> Cluster:
         made = iris_parts(name, table, grace_s=self.settings.grace.total_seconds())
@@ -187,6 +204,9 @@ class Builder:
             backoff=min(settings.backoff_min, backoff_max),
             backoff_max=backoff_max,
             link=reach.link,
+            trees=reach.trees,
+            trial_dirs=table.trial_dirs,
+            infra_lines=_infra_lines(table),
         )
 
     def _slurm(self, transport: Transport, table: SlurmCluster | LocalCluster) -> Backend:

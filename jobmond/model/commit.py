@@ -16,14 +16,16 @@ class JobChange:
 
     The store writes what a sweep owns (state, facts, evidence, signals, life). What people chose
     is never written back from here, and a job that was untracked meanwhile stays untracked.
-    `bookmark` is where the reading of its log stands now; None leaves what stood before.
-    `intents` are decided in this transaction.
+    `bookmark` is where the reading of its log stands now, `tree` what is known of its trials
+    (deflated JSON); None leaves what stood before. `intents` are decided in this
+    transaction.
     """
 
     job: Job
     transitions: tuple[Transition, ...] = ()
     bookmark: Bookmark | None = None
     intents: tuple[Intent, ...] = ()
+    tree: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from jobmond.model.observation import Facts, Part
 from jobmond.model.outcome import Diagnosis, Signal
 from jobmond.model.state import Bucket, Kind, PostMortem, State
 from jobmond.model.training import Training
+from jobmond.model.trials import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ class Job:
     log: LogEvidence = field(default_factory=LogEvidence)
     parts: tuple[Part, ...] = ()  # with their jobs in SLURM
     training: Training | None = None  # None where no log was followed
+    work: Work | None = None  # None where no trials were looked for
     diagnosis: Diagnosis | None = None
     agent_log: str | None = None
     signals: tuple[Signal, ...] = ()  # open and cleared ones of this life

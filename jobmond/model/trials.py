@@ -40,7 +40,8 @@ class Trials:
     `turns_source` is `episodes`, `agent-steps` or `episode-folders`. `finished` is true where
     every job of the tree says that it ended. `last_result_at` is when the newest result was
     written, None before the first. `recent` are the last hundred trials, newest last. `whole` is
-    false where results are there that were not read yet: counts are then lower bounds.
+    false where results are there that were not read yet: counts are then lower bounds. `model`
+    and `benchmark` are those of its one evaluation, None where it has several.
     """
 
     done: int
@@ -56,10 +57,13 @@ class Trials:
     turns_of: int = 0
     chunks_done: int | None = None
     chunks_total: int | None = None
+    jobs_running: int = 0
     finished: bool = False
     last_result_at: datetime | None = None
     recent: tuple[Trial, ...] = ()
     whole: bool = True
+    model: str | None = None
+    benchmark: str | None = None
 
     @property
     def pass_rate(self) -> float | None:
@@ -111,18 +115,42 @@ class Completion:
 @dataclass(frozen=True, slots=True)
 class TreeAsk:
     """One tree of trials to look at: an absolute folder at the far side that is a job of trials,
-    or holds some up to three levels below. `memory` is what the last look left (`TreeNews`),
-    None for the first.
+    or holds some up to three levels below. Of `others` the first that is there is looked at where
+    `path` is not. `memory` is what the last look left (`TreeNews`), None for the first.
     """
 
     native_id: str
     path: str
+    others: tuple[str, ...] = ()
     memory: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TreeNews:
-    """What a look found. `memory` is to be kept for the next one: plain JSON values."""
+    """What a look found at `path`. `memory` is to be kept for the next one: plain JSON values."""
 
+    path: str
     trials: Trials
     memory: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a job of trials has done, as the last look that succeeded found it.
+
+    `tree` is where its trials are; `trials` without its recent ones, of which `recent_done` and
+    `recent_passed` are kept. `exported` are rows of traces that its log says were uploaded.
+    `infra` maps checks (`tunnel api_base engine trials`) to whether they hold, None where that
+    cannot be told. `error` says why the newest look failed.
+    """
+
+    tree: str | None = None
+    trials: Trials | None = None
+    recent_done: int = 0
+    recent_passed: int = 0
+    engine: Engine | None = None
+    exported: int | None = None
+    infra: Mapping[str, bool | None] = field(default_factory=dict)
+    trend: str | None = None
+    read_at: datetime | None = None
+    error: str | None = None

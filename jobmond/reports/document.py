@@ -9,6 +9,7 @@ from typing import Any
 
 from jobmond.analysis.grid import Cell, GridJob, Standing, rollup
 from jobmond.analysis.objects import diagnosis_object, plain, signal_object
+from jobmond.analysis.scores import shown_name
 from jobmond.analysis.shaping import regime, rollouts_per_step
 from jobmond.analysis.visible import visible
 from jobmond.model.job import ClusterHealth, Job
@@ -16,6 +17,8 @@ from jobmond.model.observation import TaskCounts
 from jobmond.model.outcome import SinkStanding
 from jobmond.model.state import TERMINAL, Bucket, State
 from jobmond.model.training import Training
+from jobmond.model.trials import Trials
+from jobmond.reports.folder import trial_fields, trial_metrics
 from jobmond.reports.note import continued, note, open_signals, since_started_s
 from jobmond.reports.times import instant
 
@@ -88,6 +91,7 @@ def job_object(job: Job, now: datetime, *, older: bool = False) -> dict[str, Any
         "phase": _phase(job),
         "life": job.life,
         **_training(job),
+        **_worked(job),
         "note": job.note or note(job),
         "successor": job.successor,
         "tasks": _tasks(facts.tasks),
@@ -249,7 +253,16 @@ def _phase(job: Job) -> str:
         return "failed"
     if job.state is State.PENDING or (job.facts.started_at is None and not _ran(job)):
         return "queued"
-    return job.training.phase if job.training is not None else "bring-up"
+    if job.training is not None and job.training.dialect is not None:
+        return job.training.phase
+    return _phase_of_trials(job)
+
+
+def _phase_of_trials(job: Job) -> str:
+    trials = job.work.trials if job.work is not None else None
+    if trials is None or not trials.done:
+        return "bring-up"
+    return "finishing" if trials.all_done else "training"
 
 
 def _ran(job: Job) -> bool:
@@ -276,6 +289,38 @@ def _training(job: Job) -> dict[str, Any]:
         "behind_bytes": known.behind_bytes,
         **_shaping(known),
     }
+
+
+def _worked(job: Job) -> dict[str, Any]:
+    """What its trials say, beside and (where both know) instead of what the log does."""
+    work = job.work
+    if work is None:
+        return {}
+    shown: dict[str, Any] = {}
+    if work.trials is not None:
+        trials = work.trials
+        logged = job.training.metrics if job.training is not None else {}
+        shown = {
+            "metrics": plain({**logged, **trial_metrics(trials)}),
+            **trial_fields(trials),
+            "model": trials.model,
+            "benchmark": trials.benchmark,
+            **({"scores": scores} if (scores := _headline(job, trials)) else {}),
+        }
+    if work.infra:
+        shown["infra"] = dict(work.infra)
+    if work.trend is not None and not (job.training and job.training.trend):
+        shown["trend"] = work.trend
+    return shown
+
+
+def _headline(job: Job, trials: Trials) -> list[dict[str, Any]]:
+    """The score of an evaluation that is over: its harness's mean, in per cent."""
+    mean = trials.mean_reward
+    over = job.bucket is Bucket.EVAL and job.state is State.COMPLETED
+    if not over or mean is None or not 0 <= mean <= 1:
+        return []
+    return [{"name": shown_name(trials.benchmark or job.run), "value": round(100 * mean, 4)}]
 
 
 def _shaping(known: Training) -> dict[str, str]:

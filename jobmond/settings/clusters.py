@@ -55,6 +55,16 @@ class Cluster(Table):
     """Further folders, at the far side, where a launcher may bank steps."""
     log_dirs: Strings = ()
     """Further folders, at the far side, where logs may be, under names that end in the job's id."""
+    trial_dirs: Strings = ()
+    """Further folders, at the far side, in which jobs have their trees of trials."""
+    tunnel_lines: Regexes = ()
+    """Log lines that show a working tunnel between sandboxes and engine."""
+    tunnel_down_lines: Regexes = ()
+    """Log lines that show a broken one."""
+    api_base_lines: Regexes = ()
+    """Log lines that show sandboxes using the engine's public URL."""
+    api_base_down_lines: Regexes = ()
+    """Log lines that show them using an address that they cannot reach."""
     notes: str | None = None
     """A line for people, shown with the cluster."""
     ops_file: LocalPath | None = None

@@ -11,6 +11,7 @@ from jobmond.model.observation import Facts, Part
 from jobmond.model.outcome import Diagnosis, Signal
 from jobmond.model.state import Bucket, Kind, PostMortem, Severity, State
 from jobmond.model.training import Training
+from jobmond.model.trials import Work
 from jobmond.store import codec
 from jobmond.store.engine import IN_LIST, batched
 from jobmond.store.schema import clusters, incarnations, runs, signals
@@ -59,6 +60,7 @@ def job_row(job: Job, run_id: int) -> dict[str, Any]:
         "log": codec.dump(job.log),
         "parts": [codec.dump(part) for part in job.parts] or None,
         "training": codec.dump(job.training) if job.training else None,
+        "work": codec.dump(job.work) if job.work else None,
         "diagnosis": codec.dump(job.diagnosis) if job.diagnosis else None,
         "predecessor_id": job.predecessor,
     }
@@ -79,7 +81,7 @@ def job_of(row: Row, found: Sequence[Signal]) -> Job:
 
 
 def _job_of(row: Row, found: Sequence[Signal]) -> Job:
-    diagnosis, training = row["diagnosis"], row["training"]
+    diagnosis, training, work = row["diagnosis"], row["training"], row["work"]
     return Job(
         **{name: row[name] for name in _ALIKE},
         id=row["id"],
@@ -94,6 +96,7 @@ def _job_of(row: Row, found: Sequence[Signal]) -> Job:
         log=codec.load(LogEvidence, row["log"]),
         parts=tuple(codec.load(Part, part) for part in row["parts"] or ()),
         training=None if training is None else codec.load(Training, training),
+        work=None if work is None else codec.load(Work, work),
         diagnosis=None if diagnosis is None else codec.load(Diagnosis, diagnosis),
         signals=tuple(found),
         predecessor=row["predecessor_id"],

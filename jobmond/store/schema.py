@@ -71,6 +71,7 @@ incarnations = Table(
     Column("post_mortem_tries", Integer, nullable=False),
     Column("log", Json, nullable=False),
     Column("training", Json),
+    Column("work", Json),
     Column("parts", Json),
     Column("diagnosis", Json),
     Column("agent_log", Words),
@@ -129,6 +130,14 @@ intents = Table(
     Column("detail", Words),
     UniqueConstraint("incarnation_id", "rule"),
     sqlite_autoincrement=True,
+)
+
+# What is known of each tree of trials between two looks (JSON, deflated).
+trees = Table(
+    "trees",
+    metadata,
+    Column("incarnation_id", ForeignKey("incarnations.id", ondelete="CASCADE"), primary_key=True),
+    Column("memory", LargeBinary, nullable=False),
 )
 
 transitions = Table(

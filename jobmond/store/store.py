@@ -13,7 +13,17 @@ from jobmond.model.observation import Facts
 from jobmond.model.outcome import Delivery, Followup, News, SinkStanding, Transition
 from jobmond.model.state import Kind
 from jobmond.model.training import Place
-from jobmond.store import bookmarks, intents, migrate, news, people, records, retention, sweeping
+from jobmond.store import (
+    bookmarks,
+    intents,
+    migrate,
+    news,
+    people,
+    records,
+    retention,
+    sweeping,
+    trees,
+)
 from jobmond.store.engine import database_file, engine, named, reading, writing
 from jobmond.store.open_file import OpenFile
 from jobmond.store.records import AuditLine
@@ -99,7 +109,9 @@ class Store:
         """What was put down of these incarnations' logs, packed."""
         return self._read(bookmarks.readings, ids)
 
-    # What is to be cancelled
+    def trees(self, ids: Sequence[int]) -> Mapping[int, bytes]:
+        """What is known of the trees of trials of these incarnations, packed."""
+        return self._read(trees.memories, ids)
 
     def unsettled_intents(self, cluster: str) -> tuple[tuple[Intent, Job], ...]:
         """Those on a cluster that have not come to their end, with their jobs as stored."""

@@ -19,7 +19,7 @@ from sqlalchemy import (
 from jobmond.model.commit import ClusterSnapshot, SweepCommit
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.state import Bucket, Kind, PostMortem, State
-from jobmond.store import bookmarks, codec, intents, registries
+from jobmond.store import bookmarks, codec, intents, registries, trees
 from jobmond.store.choosing import Place, placed
 from jobmond.store.engine import IN_LIST, batched, insert_new, upsert, write
 from jobmond.store.landing import Landed, Plan, Standing, plan
@@ -287,8 +287,8 @@ def _fold(connection: Connection, decided: Plan, standing: Mapping[int, Standing
 
 
 def _record(connection: Connection, landed: Sequence[Landed], numbers: Mapping[int, int]) -> None:
-    """Transitions, signals and bookmarks of every incarnation that was written."""
-    told, kept, marks, decided = [], {}, [], []
+    """Transitions, signals, bookmarks and trees of every incarnation that was written."""
+    told, kept, marks, grown, decided = [], {}, [], [], []
     for place, one in enumerate(landed):
         number = one.job.id or numbers[place]
         recorded = one.before.transitions if one.before else 0
@@ -308,6 +308,8 @@ def _record(connection: Connection, landed: Sequence[Landed], numbers: Mapping[i
         if one.change.bookmark is not None:
             marks.append((number, one.change.bookmark))
         decided += [(number, intent) for intent in one.change.intents]
+        if one.change.tree is not None:
+            grown.append((number, one.change.tree))
     write(connection, transitions.insert(), told)
     before = signals_of(connection, list(kept))
     changed = {n: held for n, held in kept.items() if tuple(before.get(n, ())) != held}
@@ -317,6 +319,7 @@ def _record(connection: Connection, landed: Sequence[Landed], numbers: Mapping[i
     write(connection, signals.insert(), rows)
     bookmarks.put(connection, marks)
     intents.decide(connection, decided)
+    trees.put(connection, grown)
 
 
 def _registries(

@@ -7,8 +7,9 @@ from typing import Protocol
 
 from jobmond.analysis.acting import Leave
 from jobmond.analysis.benign import NOTHING, Benign
+from jobmond.analysis.worked import NO_LINES, InfraLines
 from jobmond.model.state import Kind
-from jobmond.ports import Backend, LogSource
+from jobmond.ports import Backend, LogSource, TreeSource
 
 
 class Connection(Protocol):
@@ -36,10 +37,11 @@ class Cluster:
     script. `budget_s` bounds one sweep, `tail_bytes` what the end of an ended job's log may cost,
     `log_read_bytes` how much of one log a sweep looks through for what is new. `discover`
     tracks what nobody registered, `no_kill` says that nothing there is ever cancelled,
-    `cancels` that a proved collapse is, elsewhere than under a no-kill. `ckpt_dirs`
-    and `log_dirs` are further folders at the far side. All as the configuration and the ops file
-    had it when the sweep began. `link` is how it is reached: clusters with equal ones can share
-    a transport.
+    `cancels` that a proved collapse is, elsewhere than under a no-kill. `ckpt_dirs` and `log_dirs`
+    are further folders at the far side. All as the configuration and the ops file had it when the
+    sweep began. `trees` reads trees of trials, those in `trial_dirs` too; `infra_lines` are lines
+    of logs by which checks are told. `link` is how it is reached: clusters with equal ones can
+    share a transport.
     """
 
     name: str
@@ -62,6 +64,9 @@ class Cluster:
     backoff_max: timedelta = timedelta(hours=1)
     logins_seen: dict[int, int] = field(default_factory=dict)
     link: object = None
+    trees: TreeSource | None = None
+    trial_dirs: tuple[str, ...] = ()
+    infra_lines: InfraLines = NO_LINES
 
     @property
     def leave(self) -> Leave:

@@ -13,6 +13,7 @@ from jobmond.analysis.judge import Judged, carried, judged, judged_steps
 from jobmond.analysis.logscan import Scan
 from jobmond.analysis.settle import Move
 from jobmond.analysis.silence import said_once, view_of
+from jobmond.analysis.worked import NO_LINES, Evidence, InfraLines, worked
 from jobmond.model.commit import JobChange
 from jobmond.model.intent import Intent
 from jobmond.model.job import Job, LogEvidence
@@ -23,6 +24,7 @@ from jobmond.ports import Case, Rule, SweepView
 from jobmond.reports.collapse import collapse_entry
 from jobmond.sweep.observe import log_readers
 from jobmond.sweep.postmortem import Autopsy, autopsy, evidence, scanned
+from jobmond.sweep.trees import NO_TREES, Trees
 
 AGENT_LOG = "agent_log"
 
@@ -55,7 +57,8 @@ class Setting:
 
     `answered` says that the cluster as a whole did: what then moved nothing is that job's own
     trouble, and shown with it. What is `benign` on that cluster explains nothing. `leave` is what
-    may follow from a collapse there.
+    may follow from a collapse there. `trees` are this sweep's looks at trials, `infra_lines` lines
+    by which the cluster's logs tell of its infrastructure.
     """
 
     terms: Terms
@@ -63,6 +66,8 @@ class Setting:
     answered: bool = True
     benign: Benign = NOTHING
     leave: Leave = NO_LEAVE
+    trees: Trees = NO_TREES
+    infra_lines: InfraLines = NO_LINES
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +96,10 @@ def concluded(
     view = view_of(seen, readings, now=now)
     done = []
     for move, reading, log in zip(moves, looks, logs, strict=True):
-        followed = (read or {}).get(move.job.native_id)
-        mine = followed if readers.get(move.job.native_id) is move else None
-        done.append(_one(move, _Evidence(reading, log, mine, view), setting))
+        mine = readers.get(move.job.native_id) is move
+        followed = (read or {}).get(move.job.native_id) if mine else None
+        trees = setting.trees if mine else NO_TREES
+        done.append(_one(move, _Evidence(reading, log, followed, view, trees), setting))
     changes = tuple(one.change for one in done if one.change is not None)
     news = said_once((n for one in done for n in one.news), moves, changes)
     entries = (entry for one in done for entry in one.entries)
@@ -108,6 +114,7 @@ class _Evidence:
     log: LogEvidence
     followed: Followed | None
     view: SweepView
+    trees: Trees
 
 
 def _one(move: Move, seen: _Evidence, setting: Setting) -> _Concluded:
@@ -122,8 +129,10 @@ def _one(move: Move, seen: _Evidence, setting: Setting) -> _Concluded:
         benign=setting.benign,
     )
     job = replace(examined.job, log=seen.log)
-    case = Case(move.before, job, now, log=seen.reading, view=seen.view)
-    verdict = judged(case, terms.rules)
+    tree = seen.trees.of(job)
+    work, found = worked(job, tree, seen.reading, now=now, lines=setting.infra_lines)
+    job = replace(job, work=work)
+    verdict = judged(_case(move, job, seen, found, now), terms.rules)
     verdict += judged_steps(job, followed.steps, now=now) if followed else carried(job)
     job = replace(job, signals=verdict.signals, note=move.error if setting.answered else None)
     if followed is not None or (job.state is State.RUNNING and not job.stale):
@@ -134,15 +143,30 @@ def _one(move: Move, seen: _Evidence, setting: Setting) -> _Concluded:
     if examined.entry is not None:
         entries.append(_entry_delivery(job, examined, now))
     change = None
-    if job != move.before or followed is not None:
+    kept = seen.trees.memory(job)
+    if job != move.before or followed is not None or kept is not None:
         change = JobChange(
             job,
             (move.transition,) if move.transition else (),
             followed.bookmark if followed else None,
             tuple(act.intent for act in acts if act.intent is not None),
+            kept,
         )
     news = tuple(_news(replace(move, job=job), examined, verdict, acts, now))
     return _Concluded(change, news, tuple(entries))
+
+
+def _case(move: Move, job: Job, seen: _Evidence, found: Evidence, now: datetime) -> Case:
+    return Case(
+        move.before,
+        job,
+        now,
+        log=seen.reading,
+        view=seen.view,
+        trials=found.trials,
+        engine=found.engine,
+        exported=found.exported,
+    )
 
 
 @dataclass(frozen=True, slots=True)

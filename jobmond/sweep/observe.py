@@ -26,7 +26,7 @@ from jobmond.model.observation import (
     Unavailable,
     Unreachable,
 )
-from jobmond.model.state import TERMINAL, Kind, PostMortem, State
+from jobmond.model.state import TERMINAL, Bucket, Kind, PostMortem, State
 from jobmond.ports import Clock
 from jobmond.sweep.cluster import Cluster
 
@@ -188,7 +188,9 @@ def log_asks(
     for job in (move.job for move in readers.values()):
         wanted = follow(job)
         behind = wanted is not None and not (wanted.place or {}).get("whole")
-        size = tail_bytes if job.state in TERMINAL or behind else RUNNING_TAIL_BYTES
+        spoken = job.bucket in (Bucket.EVAL, Bucket.DATAGEN)  # engines tell of minutes in it
+        whole = job.state in TERMINAL or behind or spoken
+        size = tail_bytes if whole else RUNNING_TAIL_BYTES
         path = job.choices.log_path or job.facts.log_path
         size = min(size, tail_bytes)
         asks.append(LogAsk(job.native_id, path, job.facts.workdir, size, wanted))

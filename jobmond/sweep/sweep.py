@@ -22,6 +22,7 @@ from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import Conclusion, Setting, Terms, concluded, news_deliveries
 from jobmond.sweep.follow import followers
 from jobmond.sweep.observe import Answers, ask, log_asks, log_readers, read_logs
+from jobmond.sweep.trees import NO_TREES, Trees, read_trees
 
 journal = structlog.get_logger("jobmond.sweep")
 
@@ -41,6 +42,7 @@ class Memory(Protocol):
     def commit(self, commit: SweepCommit) -> None: ...
     def places(self, ids: Sequence[int]) -> Mapping[int, Place]: ...
     def readings(self, ids: Sequence[int]) -> Mapping[int, bytes]: ...
+    def trees(self, ids: Sequence[int]) -> Mapping[int, bytes]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class Look:
     moves: Sequence[Move]
     readings: Mapping[str, Reading[LogTail]]
     read: Mapping[str, Followed] = field(default_factory=dict)
+    trees: Trees = NO_TREES
 
     @property
     def moved_bytes(self) -> int:
@@ -121,6 +124,7 @@ class Sweeper:
         moves = await self._settled(cluster, past, answers)
         left_s = deadline - self.clock.monotonic()
         look = await self._with_logs(cluster, answers, moves, left_s=left_s)
+        look = await self._with_trees(cluster, look, left_s=deadline - self.clock.monotonic())
         return await self._commit(cluster, past, look, started_at)
 
     async def _with_logs(
@@ -145,6 +149,16 @@ class Sweeper:
         }
         moved = [self._read_as(m, read, readers, told) for m in moves]
         return Look(answers, moved, readings, read)
+
+    async def _with_trees(self, cluster: Cluster, look: Look, *, left_s: float) -> Look:
+        """One script for all trees of trials."""
+        if not look.answers.reached:
+            return look
+        now, readers = self.clock.now(), log_readers(look.moves)
+        trees = await read_trees(
+            cluster, readers, self.memory, self.call, now=now, timeout_s=left_s
+        )
+        return replace(look, trees=trees)
 
     def _read_as(
         self,
@@ -221,10 +235,14 @@ class Sweeper:
                 answered=answers.trouble is None,
                 benign=cluster.benign,
                 leave=cluster.leave,
+                trees=look.trees,
+                infra_lines=cluster.infra_lines,
             ),
             look.read,
         )
         calls = dict(answers.calls)
+        if look.trees.readings:
+            calls["trees"] = calls.get("trees", 0) + 1
         if readings:
             calls["logs"] = calls.get("logs", 0) + 1
         health = _health(cluster, past.health, answers, now)

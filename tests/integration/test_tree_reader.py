@@ -31,7 +31,7 @@ class Looking:
         self.memory = None
 
     async def reading(self):
-        ask = TreeAsk("1", self.path, self.memory)
+        ask = TreeAsk("1", self.path, memory=self.memory)
         found = (await self.reader.read_trees([ask], now=NOW, timeout_s=60))["1"]
         if isinstance(found, Read):
             self.memory = json.loads(json.dumps(found.value.memory))
@@ -275,6 +275,15 @@ class TestWithoutAnAnswer:
     async def test_nothing_there(self, tmp_path):
         assert await Looking(tmp_path / "nope").reading() == Absent((f"{tmp_path}/nope",))
         assert await Looking(tmp_path).reading() == Absent((str(tmp_path),))
+
+    async def test_the_first_place_that_is_there(self, job, tmp_path):
+        put(job / "a__aaaaaaa", result())
+        ask = TreeAsk("1", str(tmp_path / "nope"), (str(tmp_path / "no"), str(job)))
+        found = await TreeReader(LocalTransport()).read_trees([ask], now=NOW, timeout_s=60)
+        assert (found["1"].value.path, found["1"].value.trials.done) == (str(job), 1)
+        ask = replace(ask, others=(str(tmp_path / "no"),))
+        found = await TreeReader(LocalTransport()).read_trees([ask], now=NOW, timeout_s=60)
+        assert found["1"] == Absent((str(tmp_path / "nope"),))
 
     async def test_paths_that_cannot_be_asked_for(self):
         for path in ("relative", "/a\nb", "/a\0b"):

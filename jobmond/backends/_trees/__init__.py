@@ -10,16 +10,19 @@ from jobmond.backends._trees.script import TreeLimits, TreeLook, tree_script
 from jobmond.errors import NeedsPersonError, TransientTransportError
 from jobmond.model.observation import Absent, Read, Reading, Unavailable
 from jobmond.model.trials import TreeAsk, TreeNews
-from jobmond.ports import Transport
+from jobmond.ports import Offload, Transport, inline
 
 
 class TreeReader:
     """Looks at trees through `transport`. What one look may cost is in `limits`; what it could
-    not read comes with the next.
+    not read comes with the next. `offload` computes what may take long with large trees.
     """
 
-    def __init__(self, transport: Transport, limits: TreeLimits | None = None) -> None:
+    def __init__(
+        self, transport: Transport, limits: TreeLimits | None = None, *, offload: Offload = inline
+    ) -> None:
         self._transport = transport
+        self._offload = offload
         self._limits = limits or TreeLimits()
 
     async def read_trees(
@@ -29,13 +32,15 @@ class TreeReader:
         found: dict[str, Reading[TreeNews]] = {
             ask.native_id: Unavailable(f"cannot be asked for: {wrong}")
             for ask in asks
-            if (wrong := _unaskable(ask.path))
+            if (wrong := next(filter(None, map(_unaskable, (ask.path, *ask.others))), None))
         }
         wanted = [ask for ask in asks if ask.native_id not in found]
         if not wanted:
             return found
         mark = secrets.token_hex(16)
-        script = ask_script(mark, wanted, self._limits, timeout_s=timeout_s)
+        script = await self._offload(
+            lambda: ask_script(mark, wanted, self._limits, timeout_s=timeout_s)
+        )
         room = (
             (4 << 20)
             + 4096 * (self._limits.files + 20 * len(wanted))
@@ -45,7 +50,8 @@ class TreeReader:
             answer = await self._transport.run(script, timeout_s=timeout_s, max_bytes=room)
         except (TransientTransportError, NeedsPersonError) as error:
             return {**found, **{ask.native_id: Unavailable(str(error)) for ask in wanted}}
-        return {**found, **readings(answer.stdout, mark, wanted, now=now)}
+        read = await self._offload(lambda: readings(answer.stdout, mark, wanted, now=now))
+        return {**found, **read}
 
 
 def ask_script(
@@ -53,7 +59,10 @@ def ask_script(
 ) -> bytes:
     """The script for these asks; it may stand behind another one."""
     looks = [
-        TreeLook(ask.path, {path: known(job) for path, job in taken_up(ask.memory).jobs.items()})
+        TreeLook(
+            (ask.path, *ask.others),
+            {path: known(job) for path, job in taken_up(ask.memory).jobs.items()},
+        )
         for ask in asks
     ]
     return tree_script(mark, looks, limits, timeout_s=timeout_s)
@@ -69,10 +78,11 @@ def readings(
             found[ask.native_id] = tree
             continue
         if not tree.jobs:
-            found[ask.native_id] = Absent((ask.path,))
+            found[ask.native_id] = Absent((tree.path,))
             continue
         memory = absorbed(taken_up(ask.memory), tree)
-        news = TreeNews(trials_of(memory, far_now=tree.now, now=now), put_down(memory))
+        trials = trials_of(memory, far_now=tree.now, now=now)
+        news = TreeNews(tree.path, trials, put_down(memory))
         found[ask.native_id] = Read(news, now)
     return found
 

@@ -38,7 +38,8 @@ class _Tree:
             return self.verdict
         if not self.whole or not self.now:
             return Unavailable("the look at the tree did not come to its end")
-        return FoundTree(self.now, tuple(job.done() for job in self.jobs), self.chunks)
+        jobs = tuple(job.done() for job in self.jobs)
+        return FoundTree(self.now, jobs, self.chunks, self.path)
 
 
 def trees(stdout: bytes, mark: str, paths: Sequence[str]) -> list[FoundTree | Absent | Unavailable]:
@@ -75,6 +76,10 @@ def _int(text: str) -> int | None:
 
 def _now(tree: _Tree, words: Sequence[str], _: bytes) -> None:
     tree.now = _int(words[0]) or 0 if words else 0
+
+
+def _at(tree: _Tree, words: Sequence[str], _: bytes) -> None:
+    tree.path = " ".join(words)
 
 
 def _absent(tree: _Tree, _: Sequence[str], __: bytes) -> None:
@@ -180,6 +185,7 @@ def parsed(body: bytes) -> Any:
 
 _WORDS: dict[str, Callable[[_Tree, Sequence[str], bytes], None]] = {
     "now": _now,
+    "at": _at,
     "absent": _absent,
     "late": _late,
     "why": _why,

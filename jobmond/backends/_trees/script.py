@@ -27,8 +27,9 @@ class TreeLimits:
 
 
 # Run for each tree by a shell of its own, so that a file system that hangs takes only its own
-# tree along. `tree PATH FILES BYTES` looks; `knows JOB` sets what is known of one job. Every line
-# of ours begins with {mark}, which is random; what belongs to it follows.
+# tree along. `tree FILES BYTES PATH…` looks at the first that is there, `knows JOB` sets what is
+# known of one job. Every line of ours begins with {mark}, which is random; what belongs to it
+# follows.
 _CODE = r"""
 LC_ALL=C
 export LC_ALL
@@ -67,8 +68,13 @@ chunks() {{
   fi
 }}
 tree() {{
-  top=$1 files=$2 bytes=$3
+  files=$1 bytes=$2
+  shift 2
   tell now "$(date +%s)"
+  first=$1
+  for top; do if [ -d "$top" ]; then break; fi; done
+  [ -d "$top" ] || top=$first
+  tell at "$top"
   if ! about=$(stat -L -c '%F' -- "$top" 2>&1); then
     case $about in
       *'No such file'* | *'Not a directory'*) tell absent ;;
@@ -201,9 +207,9 @@ _EACH_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class TreeLook:
-    """One tree to look at, absolute, and what is known of each of its jobs."""
+    """One tree to look at, the first of `paths` that is there, and what is known of its jobs."""
 
-    path: str
+    paths: Sequence[str]
     jobs: Mapping[str, Known]
 
 
@@ -238,7 +244,7 @@ def tree_script(
             "    printf '%s\\n' \"$trees_code\"",
             f"    cat <<'{mark}e'",
             _knows(look.jobs),
-            f"tree {shlex.quote(look.path)} {room} </dev/null",
+            f"tree {room} {shlex.join(look.paths)} </dev/null",
             f"{mark}e",
             "  } | $trees_limit /bin/sh -s 2>/dev/null",
             "fi",

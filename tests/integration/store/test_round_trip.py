@@ -12,6 +12,7 @@ from jobmond.model.observation import Facts, Link, Part, TaskCounts
 from jobmond.model.outcome import Diagnosis, Signal, Transition
 from jobmond.model.state import Bucket, Kind, PostMortem, Severity, State
 from jobmond.model.training import Bookmark, Place, Training
+from jobmond.model.trials import Engine, Trial, Trials, Work
 
 T = datetime(2026, 11, 29, 8, 30, 15, 123456, tzinfo=UTC)
 LATER = datetime(2026, 11, 29, 9, 0, tzinfo=UTC)
@@ -103,6 +104,21 @@ TRAINING = Training(
     behind_bytes=12,
     trend="Resumed at 5.",
 )
+WORK = Work(
+    tree="/scratch/jobs/x",
+    trials=Trials(
+        9, 10, 1, 3, 5, {"AgentTimeoutError": 5}, 0.25, "all-trials", 12.5, "episodes", 8, 1, 2, 1,
+        True, T, (Trial("a", 0.5, False, "X", 3, "episodes", 9, 2.5),), False, "m", "b",
+    ),
+    recent_done=9,
+    recent_passed=3,
+    engine=Engine(600.0, 1, 2, True),
+    exported=12,
+    infra={"tunnel": True, "api_base": None, "engine": False},
+    trend="healthy",
+    read_at=T,
+    error="budget",
+)  # fmt: skip
 WHOLE = Job(
     id=0,
     cluster="leo",
@@ -133,6 +149,7 @@ WHOLE = Job(
     log=LogEvidence("read", "/x.out", 12, 2**40, T, LATER, "no", "last line", LATER),
     parts=(Part("65f6.0", "failed", State.FAILED, (LINK,), True, "/runs/0"), Part("65f6.1")),
     training=TRAINING,
+    work=WORK,
     diagnosis=Diagnosis("cuda-oom", "ran out", 12, 10, 2**40, ("a", "b"), "f00", 3),
     agent_log="/agent_logs/2026-11-29/leo-4711.md",
     signals=SIGNALS,
@@ -154,6 +171,10 @@ def test_the_example_says_something_about_every_field():
             WHOLE.parts[0],
             LINK,
             TRAINING,
+            WORK,
+            WORK.trials,
+            WORK.trials.recent[0],
+            WORK.engine,
             WHOLE.diagnosis,
             SIGNALS[0],
         )

@@ -11,6 +11,7 @@ from jobmond.analysis.harbor import (
     TRIAL_WANTED,
     agent_steps,
     job_result,
+    named,
     run_trials,
     trial,
 )
@@ -159,6 +160,21 @@ class TestJobs:
     def test_what_is_no_job(self):
         assert job_result(None) is None
         assert job_result({"trial_name": "x"}) is None
+
+
+@pytest.mark.parametrize(
+    ("evals", "model", "benchmark"),
+    [
+        (["terminus-2__my-model-8b__dev_set_v2"], "my-model-8b", "dev_set_v2"),
+        (["terminus-2__my__model__dev_set_v2"], "my__model", "dev_set_v2"),
+        (["terminus-2__17839483__dev_set_v2"], None, "dev_set_v2"),
+        (["a__b__c", "a__b__d"], None, None),
+        (["adhoc"], None, None),
+        ([], None, None),
+    ],
+)
+def test_model_and_benchmark(evals, model, benchmark):
+    assert named(evals) == (model, benchmark)
 
 
 def test_terminal_bench_before_harbor():

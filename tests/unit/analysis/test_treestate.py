@@ -123,7 +123,7 @@ RESULTS = st.builds(
     exceptions=st.dictionaries(st.text(max_size=3), st.integers(0, 9), max_size=2),
     rewards=st.dictionaries(st.floats(0, 1), st.integers(0, 9), max_size=3),
     mean=st.none() | st.floats(0, 1), basis=st.none() | st.just("all-trials"),
-    finished=st.booleans(),
+    finished=st.booleans(), evals=st.lists(st.text(max_size=3), max_size=2).map(tuple),
 )  # fmt: skip
 
 
@@ -139,7 +139,7 @@ MEMORIES = st.builds(
     TreeMemory, st.dictionaries(st.text(max_size=3), st.builds(
         JobMemory, key=st.text(max_size=3), settled=st.booleans(), checked=st.booleans(),
         result=st.none() | RESULTS, entries=ENTRIES, unread=st.integers(0, 3)), max_size=2),
-    st.none() | st.integers(0, 9),
+    st.none() | st.integers(0, 9), st.text(max_size=3),
 )  # fmt: skip
 
 

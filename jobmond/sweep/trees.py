@@ -1,0 +1,86 @@
+"""Looking at trees of trials: which, what was known of them, what is known now."""
+
+import json
+import zlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from jobmond.analysis.places import has_tree, tree_places
+from jobmond.analysis.settle import Move
+from jobmond.model.job import Job
+from jobmond.model.observation import NotApplicable, Read, Reading, Unavailable
+from jobmond.model.trials import TreeAsk, TreeNews
+from jobmond.sweep.cluster import Cluster
+
+Call = Callable[..., Awaitable[Any]]
+
+_FAST = 1
+
+
+class Grove(Protocol):
+    """Where the memories of trees are kept."""
+
+    def trees(self, ids: Sequence[int]) -> Mapping[int, bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """The readings of one sweep, by native id."""
+
+    readings: Mapping[str, Reading[TreeNews]] = field(default_factory=dict)
+
+    def of(self, job: Job) -> Reading[TreeNews]:
+        return self.readings.get(job.native_id, NotApplicable())
+
+    def memory(self, job: Job) -> bytes | None:
+        """What is to be kept for the next look; None where this one gave nothing."""
+        reading = self.of(job)
+        return packed(reading.value.memory) if isinstance(reading, Read) else None
+
+
+NO_TREES = Trees()  # none was asked for
+
+
+async def read_trees(
+    cluster: Cluster,
+    readers: Mapping[str, Move],
+    grove: Grove,
+    call: Call,
+    *,
+    now: datetime,
+    timeout_s: float,
+) -> Trees:
+    """One script for the trees of those jobs in `readers` that have one."""
+    jobs = [move.job for move in readers.values() if has_tree(move.job)]
+    placed = {job.native_id: tree_places(job, cluster.trial_dirs) for job in jobs}
+    jobs = [job for job in jobs if placed[job.native_id]]
+    if cluster.trees is None or not jobs:
+        return NO_TREES
+    if timeout_s <= 1:
+        return Trees({job.native_id: Unavailable("budget") for job in jobs})
+    numbers = {n for job in jobs for n in (job.id, job.predecessor) if n}
+    held = await call(grove.trees, sorted(numbers)) if numbers else {}
+    asks = []
+    for job in jobs:
+        kept = held.get(job.id) or held.get(job.predecessor or 0)
+        path, *others = placed[job.native_id]
+        asks.append(TreeAsk(job.native_id, path, tuple(others), unpacked(kept)))
+    return Trees(await cluster.trees.read_trees(asks, now=now, timeout_s=timeout_s))
+
+
+def packed(memory: Mapping[str, Any]) -> bytes:
+    """Deflated JSON, for a store."""
+    return zlib.compress(json.dumps(memory, separators=(",", ":")).encode(), _FAST)
+
+
+def unpacked(kept: bytes | None) -> Mapping[str, Any] | None:
+    """What `packed` made; None where there is nothing, or it is damaged."""
+    if kept is None:
+        return None
+    try:
+        memory = json.loads(zlib.decompress(kept))
+    except (zlib.error, ValueError):
+        return None
+    return memory if isinstance(memory, dict) else None
