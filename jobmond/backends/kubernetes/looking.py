@@ -55,7 +55,7 @@ def _age(meta: Meta) -> float:
 async def look(
     asking: Asking, namespace: str, names: Iterable[str], *, selector: str | None
 ) -> World:
-    """See `World`. `names` are those asked about.
+    """See `World`. `names` are those asked about and not given up yet.
 
     Raises:
         TransportError: no answer.
@@ -66,8 +66,13 @@ async def look(
     world = _sorted(namespace, jobs, pods)
     if world.exists is None:
         world = await _checked(asking, world)
-    unknown = any(not world.knows(name) for name in names)
-    if world.exists is not False and (unknown or any(j.suspended for j in world.jobs.values())):
+    wanted = frozenset(names)
+    unknown = any(not world.knows(name) for name in wanted)
+    queued = any(
+        job.suspended and (name in wanted or records.QUEUE in job.meta.labels)
+        for name, job in world.jobs.items()
+    )
+    if world.exists is not False and (unknown or queued):
         world = replace(world, workloads=await _workloads(asking, namespace))
     if selector and world.exists is not False:
         world = replace(world, chosen=await _chosen(asking, namespace, selector))

@@ -65,7 +65,8 @@ class Sweep:
         asks = self.asks.get(namespace, {})
         self.looked += 1
         try:
-            world = await look(self.asking, namespace, asks, selector=self.terms.selector)
+            names = [name for name, ask in asks.items() if ask.state is not State.LOST]
+            world = await look(self.asking, namespace, names, selector=self.terms.selector)
             if world.exists is False:
                 self._no_answer(f"namespace {namespace} does not exist", asks)
                 return
@@ -135,15 +136,21 @@ class Sweep:
         left = orphaned(ask, world.pods.get(ask.birth or "", ()))
         if left is not None:
             return left
+        why = await self._not_sure(world, name, ask)
+        return Unreachable(why) if why else self._gone(ask)
+
+    async def _not_sure(self, world: World, name: str, ask: Ask) -> str | None:
+        """Why a record that no list names may be there all the same; None where it is not."""
+        if ask.state is State.LOST:
+            return None  # it was asked for by name when it was given up
         born = max(filter(None, (ask.submitted_at, ask.added_at)))
         if ask.birth is None and self.terms.now - born < self.terms.grace:
-            return Unreachable("nothing of that name is there yet, and it is too young to miss")
+            return "nothing of that name is there yet, and it is too young to miss"
         try:
-            if not await gone(self.asking, world.namespace, name):
-                return Unreachable(_NOT_CONFIRMED)
+            there = not await gone(self.asking, world.namespace, name)
         except Refusal as no:
-            return Unreachable(f"no list names it, and asked for by name: {no}")
-        return self._gone(ask)
+            return f"no list names it, and asked for by name: {no}"
+        return _NOT_CONFIRMED if there else None
 
     def _gone(self, ask: Ask) -> Gone:
         if ask.state in TERMINAL or ask.state is None:
