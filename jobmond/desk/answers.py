@@ -12,6 +12,7 @@ from jobmond.desk.shelf import Found
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.outcome import Followup, News, Signal, Transition
 from jobmond.model.state import ClusterStatus
+from jobmond.reports.status import NOT_ASKED
 from jobmond.reports.times import instant
 
 
@@ -178,6 +179,6 @@ def _current(health: ClusterHealth | None, cluster: ClusterInfo, now: datetime) 
         status=status,
         since=now,
         last_ok_at=None if health is None else health.last_ok_at,
-        error="not asked yet" if cluster.active else None,
+        error=NOT_ASKED if cluster.active else None,
         notes=cluster.notes,
     )

@@ -27,6 +27,7 @@ TABLES: Mapping[Bucket, Tabled] = {
     Bucket.EVAL: evals.lines,
 }
 
+NOT_ASKED = "not asked yet"  # the error of a cluster of which nothing is known so far
 _PROBLEMS = 5  # shown of what is wrong with files; the JSON has them all
 _LATELY = timedelta(days=1)  # what was given up longer ago is in the JSON only
 
@@ -115,6 +116,8 @@ def _trouble(cluster: Mapping[str, Any], view: View) -> str:
         more = f" ({cluster['notes']})" if cluster.get("notes") else ""
         return f"{name}: inactive{why}, its jobs are not polled{more}"
     last = cluster.get("last_ok_at")
+    if not last and cluster.get("error") == NOT_ASKED:
+        return f"{name}: {NOT_ASKED}"
     answered = f"last answer {view.ago(last)}" if last else "never answered"
     text = f"{name}: {cluster['status']} since {view.local(cluster.get('since'))} ({answered})"
     if cluster.get("error"):

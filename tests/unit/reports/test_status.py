@@ -76,6 +76,12 @@ def test_the_whole_report(make_job, ended, view):
     assert status_text(document, view) == golden("status_live.txt")
 
 
+def test_a_cluster_that_was_not_asked_yet_is_in_no_trouble(view):
+    new = ClusterHealth("leonardo", "slurm", True, "unreachable", NOW, error="not asked yet")
+    document = status_document([], [new], daemon=DAEMON, now=NOW)
+    assert "leonardo: not asked yet" in status_text(document, view)
+
+
 def test_a_cluster_that_the_configuration_names_no_more(view):
     gone = ClusterHealth(
         "mare", "slurm", False, "inactive", NOW - HOUR, error="not in the configuration"
