@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
-from jobmond.analysis.mask import mask
 from jobmond.analysis.settle import Classify
 from jobmond.desk import look, track
 from jobmond.desk.added import Missing, nobody_asked, row_added, row_of, row_refused
@@ -15,7 +14,7 @@ from jobmond.desk.answers import Whole, event_row, followup_row, found_row, in_f
 from jobmond.desk.budget import SweepBudget
 from jobmond.desk.forgotten import as_left, forgotten
 from jobmond.desk.peer import Peer, Rights, user_name
-from jobmond.desk.refusals import UnknownJob, nearest, quoted
+from jobmond.desk.refusals import AmbiguousJob, UnknownJob, listed, nearest, quoted
 from jobmond.desk.requests import (
     AddRequest,
     CloseRequest,
@@ -31,16 +30,17 @@ from jobmond.desk.requests import (
 from jobmond.desk.shelf import Call, Found, Handover, Shelf
 from jobmond.desk.sweeps import RequestSweep, SweepAsks
 from jobmond.desk.track import Asker, Subject
+from jobmond.desk.unregistered import called, pointer, subject_of
 from jobmond.desk.waiting import Bell, LogQueue
-from jobmond.errors import JobmondError, Refused
+from jobmond.errors import ConfigError, JobmondError, Refused
 from jobmond.model.commit import Added
 from jobmond.model.job import Job
-from jobmond.model.observation import Facts
 from jobmond.model.state import Kind
 from jobmond.ports import Clock
 from jobmond.reports.document import job_object, status_document, with_unused
 
 Row = dict[str, Any]
+T = TypeVar("T")
 _LOCAL = "local"
 
 
@@ -109,7 +109,7 @@ class Desk:
     async def show(self, word: str, peer: Peer) -> Row:
         """One job in full."""
         self.rights.check_read(peer)
-        return self._in_full(await self.call(look.whole, self.store, word, self.clock.now()))
+        return self._in_full(await self._known(look.whole, word))
 
     async def history(self, request: HistoryRequest, peer: Peer) -> list[Row]:
         """What ended, oldest first, as `status` would show it."""
@@ -143,7 +143,7 @@ class Desk:
             Refused: too many wait for that cluster's logs already.
         """
         self.rights.check_read(peer)
-        job = await self.call(track.look_up, self.store, request.job, self.clock.now())
+        job = await self._known(track.look_up, request.job)
         async with self._logs.turn(job.cluster):
             return dict(await self.read_log(job, n=request.n, after=request.after))
 
@@ -289,13 +289,18 @@ class Desk:
             return {**row_of(word), **row_refused(refusal)}
 
     async def _add_one(self, word: str, request: AddRequest, asker: Asker) -> Row:
-        target = aim(
-            word,
-            kind=request.kind,
-            cluster=request.cluster,
-            clusters=self.clusters(),
-            validate_id=self.validate_id,
-        )
+        try:
+            target = aim(
+                word,
+                kind=request.kind,
+                cluster=request.cluster,
+                clusters=self.clusters(),
+                validate_id=self.validate_id,
+            )
+        except ConfigError:
+            if (row := await self._add_by_name(word, request, asker)) is not None:
+                return row
+            raise
         hint = request.submitted_at
         known = await self.call(track.is_tracked, self.store, target.ref)
         if not known and (wrong := await self.missing(target, hint)):
@@ -304,26 +309,45 @@ class Desk:
         added = await self._track(subject, request.wish, asker)
         return {**row_of(word), **row_added(added), "guessed": target.guessed}
 
+    async def _add_by_name(self, word: str, request: AddRequest, asker: Asker) -> Row | None:
+        """The row of a job that the last sweeps saw and that is called `word`."""
+        wanted = [f for f in self.discovered() if request.cluster in (None, f.cluster)]
+        wanted = [f for f in wanted if request.kind in (None, f.kind)]
+        found = called(word, wanted)
+        if len(found) > 1:
+            raise Refused(f"{quoted(word)} can mean {listed(f.ref for f in found)}: say which")
+        if not found:
+            return None
+        row = await self._track_found(found[0], request.wish, asker)
+        guessed = f"{quoted(word)} taken as {found[0].ref}: the {found[0].kind} job of that name"
+        return {**row, "word": word, "guessed": guessed}
+
+    async def _known(self, find: Callable[..., T], word: str) -> T:
+        """What `find` gives for `word`; of a job that nobody registered the refusal says where it
+        is."""
+        try:
+            return await self.call(find, self.store, word, self.clock.now())
+        except AmbiguousJob:
+            raise
+        except UnknownJob:
+            if said := pointer(word, await self._unregistered()):
+                raise UnknownJob(said) from None
+            raise
+
     async def _track_one(self, ref: str, known: Mapping[str, Found], asker: Asker) -> Row:
         found = known.get(ref)
         if found is None:
             hint = nearest(ref, known)
             unknown = UnknownJob(f"nothing discovered is called {quoted(ref)}{hint}")
             return {**row_of(ref), "ref": ref, **row_refused(unknown)}
-        seen = found.seen
-        subject = Subject(
-            found.cluster,
-            found.kind,
-            found.native_id,
-            birth=seen.birth,
-            facts=seen.facts,
-            submitted_at=seen.facts.submitted_at,
-        )
         try:
-            added = await self._track(subject, Wish(), asker)
+            return await self._track_found(found, Wish(), asker)
         except JobmondError as refusal:
             return {**found_row(found), **row_of(ref), "ref": ref, **row_refused(refusal)}
-        return {**found_row(found), **row_of(ref), **row_added(added)}
+
+    async def _track_found(self, found: Found, wish: Wish, asker: Asker) -> Row:
+        added = await self._track(subject_of(found), wish, asker)
+        return {**found_row(found), **row_of(found.ref), **row_added(added)}
 
     async def _track(self, subject: Subject, wish: Wish, asker: Asker) -> Added:
         return await self.call(track.track, self.store, subject, wish, self.classify, asker)
@@ -332,22 +356,7 @@ class Desk:
         wish, note = start.wish, None
         if wish.log_path is not None and not self.rights.over_all(asker.peer):
             wish, note = replace(wish, log_path=None), "its log is not read: you are no admin"
-        command = None if start.command is None else mask(start.command)
-        subject = Subject(
-            cluster=self._local_cluster(),
-            kind=Kind.LOCAL,
-            native_id=start.native_id,
-            birth=start.birth,
-            facts=Facts(
-                name=wish.name,
-                user=asker.user,
-                workdir=start.workdir,
-                command=command,
-                submitted_at=start.started_at,
-                started_at=start.started_at,
-            ),
-            submitted_at=start.started_at,
-        )
+        subject = track.launched(replace(start, wish=wish), self._local_cluster(), asker.user)
         return await self._track(subject, wish, asker), note
 
     async def _unregistered(self) -> list[Found]:

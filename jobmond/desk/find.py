@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from jobmond.desk.refusals import UnknownJob, listed, nearest, quoted
+from jobmond.desk.refusals import AmbiguousJob, UnknownJob, listed, nearest, quoted
 from jobmond.model.job import Job
 
 
@@ -32,7 +32,7 @@ def the_job(word: str, found: Sequence[Job], known: Callable[[], Iterable[Job]])
         return tracked[0]
     if not tracked and len({(job.cluster, job.run) for job in candidates}) == 1:
         return max(candidates, key=lambda job: (job.life, job.id))
-    raise UnknownJob(f"{quoted(word)} is ambiguous: {listed(sorted(newest))}")
+    raise AmbiguousJob(f"{quoted(word)} is ambiguous: {listed(sorted(newest))}")
 
 
 def _closest(word: str, found: Sequence[Job]) -> Sequence[Job]:

@@ -14,6 +14,10 @@ class UnknownJob(Refused):
     """No job, or more than one, answers to the word."""
 
 
+class AmbiguousJob(UnknownJob):
+    """More than one job answers to the word."""
+
+
 class NotYours(Refused):
     """The peer may not do this: another user's socket, another user's job."""
 

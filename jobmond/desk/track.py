@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from jobmond.analysis.mask import mask
 from jobmond.analysis.settle import Classify, reads_as
 from jobmond.desk.find import the_job
 from jobmond.desk.peer import Peer, Rights
 from jobmond.desk.refusals import UnknownJob
-from jobmond.desk.requests import Wish
+from jobmond.desk.requests import LocalStart, Wish
 from jobmond.desk.shelf import Shelf
 from jobmond.errors import Refused
 from jobmond.model.commit import Added
@@ -42,6 +43,25 @@ class Subject:
     @property
     def ref(self) -> str:
         return f"{self.cluster}/{self.native_id}"
+
+
+def launched(start: LocalStart, cluster: str, user: str) -> Subject:
+    """A process of this host that was just started."""
+    return Subject(
+        cluster=cluster,
+        kind=Kind.LOCAL,
+        native_id=start.native_id,
+        birth=start.birth,
+        facts=Facts(
+            name=start.wish.name,
+            user=user,
+            workdir=start.workdir,
+            command=None if start.command is None else mask(start.command),
+            submitted_at=start.started_at,
+            started_at=start.started_at,
+        ),
+        submitted_at=start.started_at,
+    )
 
 
 def chosen(old: Choices, wish: Wish) -> Choices:
