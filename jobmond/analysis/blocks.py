@@ -15,7 +15,7 @@ _FRAME = re.compile(r'(?: {1,4}|> )File "([^"]{1,400})", line \d+(?:, in (\S{1,2
 _BOX = re.compile(r"\s*[╭┌]─.{0,200}Traceback \(most recent call last\).{0,200}─[╮┐]?$")
 _BOX_FRAME = re.compile(r"\s*[│|] {0,3}(/[^:│]{1,400}\.py):\d+ in (\S{1,200})")
 _BOXED = ("│", "╭", "╰", "└", "┌", "╵")
-_EXCEPTION = re.compile(
+EXCEPTION = re.compile(
     r"(?!(?:INFO|WARNING|ERROR|DEBUG|CRITICAL|NOTE|Note|[EWIF]|Killed|Terminated|Aborted|FAILED)\b)"
     r"(?:(?:[A-Za-z_]\w{0,80}\.){1,12}\w{1,80}|[A-Z_]\w{0,80}|\w{0,80}[Ee]rror)(?:\(\w{1,80}\))?"
     r"(?::(?: .*)?)?$"
@@ -262,7 +262,7 @@ class BlockReader:
         if frame:
             walk.closed = False
             walk.saw(frame[1], frame[2] or "?")
-        elif _EXCEPTION.match(text[:400]) and walk.frames:
+        elif EXCEPTION.match(text[:400]) and walk.frames:
             walk.thrown.append(
                 Thrown(text[:_LINE_CHARS], piece.line, [], walk.frame[0] or walk.frame[1])
             )

@@ -22,7 +22,7 @@ from jobmond.analysis.noting import (
     victims,
 )
 from jobmond.analysis.pieces import Cutter, Hits, Piece
-from jobmond.analysis.pulse import SURVIVED, Gradients, Marks, finite, nan_key
+from jobmond.analysis.pulse import SURVIVED, Advances, Gradients, Marks, finite, nan_key
 from jobmond.analysis.saying import Saying, saying
 from jobmond.analysis.visible import readable
 
@@ -37,7 +37,7 @@ _LEAD_BYTES = 4_096
 _TAIL_BYTES = 65_536
 _BIRTH = re.compile(rb"[^\d\x00-\x1f]{12,80}")
 _WAITED_FOR = frozenset({Role.ROOT, Role.SYMPTOM, Role.VERDICT, Role.CONFIRMATION})
-_ENDS = frozenset({Role.VERDICT, Role.CONFIRMATION})
+ENDS = frozenset({Role.VERDICT, Role.CONFIRMATION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,10 @@ class Diagnoser:
     What overlaps is skipped. Lines that are `benign` there are counted and are never a cause.
     """
 
-    def __init__(self, benign: Benign = NOTHING) -> None:
+    def __init__(self, benign: Benign = NOTHING, advances: Advances | None = None) -> None:
+        """`advances` knows the steps that advance in gaps."""
         self._benign = benign
+        self._advances = advances
         self._cutter = Cutter(self._block)
         self._blocks = BlockReader()
         self._marks = Marks()
@@ -130,6 +132,8 @@ class Diagnoser:
         if line is None:
             start = data.find(b"\n") + 1 or len(data)
         self._gaps += 1
+        if self._advances is not None:
+            self._marks.count += self._advances.between(self._next, offset + start)
         self._cutter = Cutter(self._block, offset + start)
         self._line, self._line_offset = line, offset + start
         self._lead = b""
@@ -193,8 +197,7 @@ class Diagnoser:
         """A line like the log's first, after something ended: the log goes on with a new life."""
         if self._birth is None and base == 0:
             line = body.split(b"\n", 1)[0]
-            first = None if triggered(readable(line)) else _BIRTH.search(line)
-            self._birth = first[0] if first else b""
+            self._birth = birth(line)
         if self._birth and self._ended is not None:
             found = body.rfind(self._birth)
             if found >= 0 and base + found > self._ended:
@@ -291,7 +294,7 @@ class Diagnoser:
         self._ledger.add(replace(found, marks=count, section=self._section))
         if found.fault.role in _WAITED_FOR and found.key is None:
             self._waiting = self._marks.count + SURVIVED
-        if found.fault.role in _ENDS and self._ended is None:
+        if found.fault.role in ENDS and self._ended is None:
             self._ended = found.place
 
     def _spikes(self, body: bytes, base: int) -> None:
@@ -310,6 +313,14 @@ class Diagnoser:
             line_offset=base + line_start if line_start else self._line_offset,
         )
         self._add_line(event(piece, saying(piece.raw), SPIKE, "grad_norm"), piece)
+
+
+def birth(line: bytes) -> bytes:
+    """What of the first line of a log stands in the first line of each of its lives; empty where
+    that cannot be told.
+    """
+    first = None if triggered(readable(line)) else _BIRTH.search(line)
+    return first[0] if first else b""
 
 
 def diagnose_chunks(chunks: Iterable[bytes]) -> Evidence:

@@ -1,6 +1,8 @@
 """Signs of life in a log's bytes: steps that advance, losses and gradients that do not end."""
 
 import re
+from array import array
+from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass
 
@@ -27,6 +29,7 @@ _LARGE = 100.0
 _FACTOR = 5.0
 _WINDOW = 10
 _LEAST = 5
+_ADVANCES = 65_536  # places that are kept before every second is dropped
 
 
 class Marks:
@@ -47,6 +50,30 @@ class Marks:
                 if number > self._last.get(kind, -1):
                     self.count += 1
                 self._last[kind] = number
+
+
+class Advances:
+    """The bytes at which steps advanced, in bounded memory: then only every n-th is kept."""
+
+    def __init__(self) -> None:
+        self._at = array("q")
+        self._each = 1
+        self._left = 1
+
+    def add(self, offset: int) -> None:
+        """A step advanced at `offset`; offsets only grow."""
+        self._left -= 1
+        if self._left:
+            return
+        self._at.append(offset)
+        if len(self._at) >= _ADVANCES:
+            self._at = self._at[1::2]
+            self._each *= 2
+        self._left = self._each
+
+    def between(self, start: int, end: int) -> int:
+        """How many advanced at `start` or later and before `end`."""
+        return (bisect_left(self._at, end) - bisect_left(self._at, start)) * self._each
 
 
 @dataclass(frozen=True, slots=True)
