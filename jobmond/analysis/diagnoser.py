@@ -127,11 +127,14 @@ class Diagnoser:
         self._take_blocks()
 
     def _gap(self, data: bytes, offset: int, line: int | None) -> bytes:
-        self._finish()
+        self._cutter.close()
+        self._blocks.close()
+        self._take_blocks(whole=False)
         start = 0
         if line is None:
             start = data.find(b"\n") + 1 or len(data)
         self._gaps += 1
+        self._marks.lose()
         if self._advances is not None:
             self._marks.count += self._advances.between(self._next, offset + start)
         self._cutter = Cutter(self._block, offset + start)
@@ -264,8 +267,11 @@ class Diagnoser:
         if found is not None:
             self._add_line(found, piece)
 
-    def _take_blocks(self) -> None:
+    def _take_blocks(self, *, whole: bool = True) -> None:
+        """Blocks that came to their end; if not `whole` it is the window that cut them."""
         for block in self._blocks.closed():
+            if not whole and not block.thrown:
+                continue
             left = self._causes(block)
             if left is None:
                 self._ledger.benign += 1

@@ -38,6 +38,12 @@ class Marks:
     def __init__(self) -> None:
         self.count = 0
         self._last: dict[int, int] = {}
+        self._lost = False
+
+    def lose(self) -> None:
+        """Bytes were left out: a number that is seen next proves no advance by itself."""
+        self._last.clear()
+        self._lost = True
 
     def scan(self, body: bytes, start: int, end: int, *, until: int) -> None:
         """Counts in `body[start:end]` until `count` is `until`."""
@@ -47,7 +53,8 @@ class Marks:
             kind = found.lastindex or 0
             number = int(found[kind])
             if number != self._last.get(kind):
-                if number > self._last.get(kind, -1):
+                before = self._last.get(kind)
+                if (number > before) if before is not None else not self._lost:
                     self.count += 1
                 self._last[kind] = number
 

@@ -83,21 +83,24 @@ class LogReader:
         for segment in self.cutter.feed(data):
             self.take(segment)
 
-    def take(self, segment: Segment) -> None:
-        """One segment; the only way in where the log was filtered before."""
+    def take(self, segment: Segment) -> bool:
+        """One segment; the only way in where the log was filtered before. Whether it says
+        anything about training.
+        """
         if not self._wanted(segment.raw):
-            return
+            return False
         if self._settled:
             self._refine(segment)
-            self._read(self.candidates[0], segment)
-            return
+            return self._read(self.candidates[0], segment)
         for candidate in self.candidates:
             for hint in candidate.parser.hints:
                 if hint in segment.raw:
                     candidate.hints.add(hint)
         proved = next((c for c in self._ranked() if c.proved_by(segment)), None)
-        for candidate in self.candidates if proved is None else (proved,):
+        read = [
             self._read(candidate, segment)
+            for candidate in (self.candidates if proved is None else (proved,))
+        ]
         if proved is not None:
             if not proved.parser.derived:
                 self.relatives = tuple(
@@ -107,6 +110,7 @@ class LogReader:
                 )
             self.candidates = [proved]
             self.settle(True)
+        return any(read)
 
     def _refine(self, segment: Segment) -> None:
         """What looked like the plain trainer may show later who is built on it; the events are
@@ -148,9 +152,12 @@ class LogReader:
         ranked = self._ranked()
         return ranked[0] if ranked and ranked[0].hints else None
 
-    def _read(self, candidate: Candidate, segment: Segment) -> None:
+    def _read(self, candidate: Candidate, segment: Segment) -> bool:
+        understood = False
         for event in candidate.parser.read(segment, candidate.memory):
+            understood = True
             candidate.state.take(event, candidate.parser, self._judge if self._settled else None)
+        return understood
 
     def _ranked(self) -> list[Candidate]:
         return sorted(self.candidates, key=lambda c: (-len(c.hints), not c.grown, c.parser.derived))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jobmond.analysis.blocks import EXCEPTION, HEADER
+from jobmond.analysis.diagnoser import birth
 from jobmond.analysis.faults.catalogue import FAR_NEEDLES, match_exception
 from jobmond.analysis.faults.fault import Role
 from jobmond.analysis.ledger import Event
@@ -24,6 +25,7 @@ from jobmond.analysis.visible import readable
 # Besides what is far: which lines print the size of a gradient, and where a file joins another.
 NEAR_NEEDLES = (b"_norm", b"==> ")
 _KEPT = 24  # places of one kind from the beginning, and as many from the end: as events are kept
+_RECORD_BYTES = 1_000
 _HEAD_BYTES = 400  # of a painted piece, in which the step stands
 _OPEN = 64  # speakers whose traceback is open
 _SECTION = re.compile(rb"==> [^\n]{1,200} <==")
@@ -61,9 +63,8 @@ class _Kind:
 class Scout:
     """Feed it the lines that hold a needle (more do no harm), in order; then ask for `spots`."""
 
-    def __init__(self, birth: bytes = b"") -> None:
-        """`birth` stands in the first line of each life of the log, where that is known."""
-        self._birth = birth
+    def __init__(self) -> None:
+        self.birth = b""  # stands in the first line of each life of the log, and hardly elsewhere
         self.reborn: int | None = None  # the byte at which the last life begins
         self.advances = Advances()
         self.benign = 0
@@ -74,16 +75,36 @@ class Scout:
         self._headers: dict[str, Spot] = {}
         self._nan: tuple[Spot, re.Pattern[bytes]] | None = None
         self._sections = False
+        self._step: int | None = None
+
+    def meet(self, head: bytes) -> None:
+        """The first bytes of the log show how its lives begin, to those who can search for it."""
+        begins = birth(head.split(b"\n", 1)[0])
+        self.birth = begins if begins and head.count(begins) == 1 else b""
 
     def take(self, raw: bytes, offset: int, line: int | None) -> None:
         """One line without its newline. Any bytes are accepted; time is linear."""
-        spot = Spot(offset, line)
-        if self._birth and self._birth in raw:
-            self.reborn = offset
-        at = 0
+        spot, at = Spot(offset, line), offset
         for piece in raw.split(b"\r") if b"\r" in raw else (raw,):
-            self._piece(piece, spot, offset + at)
+            self.look(piece, at, spot)
             at += len(piece) + 1
+
+    def look(self, raw: bytes, offset: int, spot: Spot, *, step: int | None = None) -> None:
+        """One painted piece of the line at `spot`. `step` is where the training is, in the words
+        of a piece that somebody else understood: a long one is a record and no failure.
+        """
+        raw = raw[:PIECE_BYTES]
+        self._pulse(raw, offset, spot, step)
+        record = step is not None and len(raw) > _RECORD_BYTES
+        if not (b"nan" in raw or b"NaN" in raw if record else _holds_needle(raw)):
+            return
+        said = saying(raw)
+        if may_be_nan(raw):
+            self._not_a_number(readable(raw).strip() if said.glued else said.text, spot)
+        if HEADER[:15] in said.text:
+            self._header(said, spot)
+        elif not said.quoted:
+            self._line(Piece(raw, spot.line, offset, spot.offset), said, spot)
 
     def spots(self) -> tuple[Spot, ...]:
         """The places to read around, those that can decide the most first.
@@ -106,24 +127,11 @@ class Scout:
     def _stands(self, spot: Spot) -> bool:
         return self._sections or self.advances.between(spot.offset, 1 << 62) <= SURVIVED
 
-    def _piece(self, raw: bytes, spot: Spot, offset: int) -> None:
-        raw = raw[:PIECE_BYTES]
-        self._pulse(raw, spot, offset)
-        if not _holds_needle(raw):
-            return
-        said = saying(raw)
-        if may_be_nan(raw):
-            self._not_a_number(readable(raw).strip() if said.glued else said.text, spot)
-        if HEADER[:15] in said.text:
-            self._header(said, spot)
-        elif not said.quoted:
-            self._line(Piece(raw, spot.line, offset, spot.offset), said, spot)
-
-    def _pulse(self, raw: bytes, spot: Spot, offset: int) -> None:
-        before = self._marks.count
-        self._marks.scan(raw, 0, _HEAD_BYTES, until=before + SURVIVED)
-        for _ in range(self._marks.count - before):
-            self.advances.add(offset)
+    def _pulse(self, raw: bytes, offset: int, spot: Spot, step: int | None) -> None:
+        """Signs of life and of divergence."""
+        self._advance(raw, offset, step)
+        if self.birth and self.birth in raw:
+            self.reborn = spot.offset
         if self._nan and self._nan[1].search(raw):
             self._nan = None
         if _SECTION.match(raw):
@@ -133,6 +141,17 @@ class Scout:
             if self._gradients.spike is not None and self.spike is None:
                 piece = Piece(raw[:LINE_CHARS], spot.line, offset, spot.offset)
                 self.spike = event(piece, saying(piece.raw), SPIKE, "grad_norm")
+
+    def _advance(self, raw: bytes, offset: int, step: int | None) -> None:
+        if step is not None:
+            if step != self._step:
+                self.advances.add(offset)
+            self._step = step
+            return
+        before = self._marks.count
+        self._marks.scan(raw, 0, _HEAD_BYTES, until=before + SURVIVED)
+        for _ in range(self._marks.count - before):
+            self.advances.add(offset)
 
     def _not_a_number(self, text: str, spot: Spot) -> None:
         key = nan_key(text[:LINE_CHARS])

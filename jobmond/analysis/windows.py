@@ -18,6 +18,7 @@ A `Scout` that was fed nothing is fine: then head and tail are all there is.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.analysis.diagnoser import ENDS, Diagnoser, Evidence
@@ -136,15 +137,18 @@ def windowed(
     """
     scout = scout or Scout()
     diagnoser = Diagnoser(benign, scout.advances)
+    ordered = sorted(windows, key=lambda one: one.offset)
     end = 0
-    for each in sorted(windows, key=lambda one: one.offset):
-        if each.offset > end:
-            cut, passed = _beginning(each.data)
-            line = None if each.line is None else each.line + passed
-            diagnoser.feed(each.data[cut:], offset=each.offset + cut, line=line)
-        else:
-            diagnoser.feed(each.data, offset=each.offset)
+    for each, after in zip_longest(ordered, ordered[1:]):
+        data, line, offset = each.data, each.line, each.offset
+        if offset > end:
+            cut, passed = _beginning(data)
+            data, offset = data[cut:], offset + cut
+            line = None if line is None else line + passed
         end = max(end, each.offset + len(each.data))
+        if after is not None and after.offset > end:
+            data = data[: max(data.rfind(b"\n"), data.rfind(b"\r")) + 1]
+        diagnoser.feed(data, offset=offset, line=line)
     return _completed(diagnoser.evidence(), scout)
 
 

@@ -5,22 +5,25 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import IO, Any
 
 import click
 
 from jobmond.analysis.choosing import choose
-from jobmond.analysis.diagnoser import Diagnoser
+from jobmond.analysis.diagnoser import Diagnoser, Evidence
 from jobmond.analysis.judge import LATCHED, STEPPED
 from jobmond.analysis.launcher import Launched, events, launched
 from jobmond.analysis.logscan import Scan, tail_evidence
 from jobmond.analysis.logstate import LogState
 from jobmond.analysis.reading import Candidate, LogReader
 from jobmond.analysis.replay import Replay, standing
+from jobmond.analysis.scout import Scout
 from jobmond.cli.session import Session, show_json, surface
 from jobmond.cli.session import show as show_lines
-from jobmond.cli.sieve import TAIL_BYTES, Sieve, Sums, chunks, is_file
+from jobmond.cli.sieve import Sieve, Sums, is_file
+from jobmond.cli.windows import read_evidence
 from jobmond.errors import ConfigError
 from jobmond.model.outcome import Diagnosis
 from jobmond.model.state import Bucket
@@ -28,6 +31,8 @@ from jobmond.registry import parsers, rules
 from jobmond.reports.choose import nearest
 from jobmond.reports.folder import folder_document, folder_text
 from jobmond.reports.inspection import Inspection, document, text
+
+_LAST_BYTES = 64 << 10  # in which a log says how it ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,24 +113,16 @@ def _inspected(paths: Sequence[str], wish: _Wish) -> Inspection:
     reader = LogReader(
         [parsers[name]() for name in names], judge=replay.judge, keep_all=wish.all_series
     )
-    sieve = Sieve(shutil.which("grep"))
-    total, diagnoser = Sums(), Diagnoser()
+    total, evidence = Sums(), Diagnoser().evidence()
     for place, path in enumerate(paths):
         if place:
             reader.finish()
             reader.another()
-        diagnoser = Diagnoser()  # a diagnosis speaks of the last life
         with _opened(path) as source:
-            if path != "-" and is_file(source):
-                sums = sieve.read(source, reader, wish.at, file=True)
-                source.seek(0)
-                for chunk in chunks(source, wish.at):
-                    diagnoser.feed(chunk)
-            else:
-                sums = sieve.read(source, reader, wish.at, also=diagnoser.feed)
+            sums, evidence = _read(source, reader, wish)  # a diagnosis speaks of the last life
         total = Sums(total.size_bytes + sums.size_bytes, total.lines + sums.lines, sums.tail)
-    whole = len(paths) == 1 and total.size_bytes <= TAIL_BYTES
-    scan = tail_evidence(total.tail, at_start=whole)
+    whole = len(paths) == 1 and total.size_bytes <= _LAST_BYTES
+    scan = tail_evidence(total.tail[-_LAST_BYTES:], at_start=whole)
     return _conclusion(
         reader.finish(),
         wish,
@@ -133,8 +130,21 @@ def _inspected(paths: Sequence[str], wish: _Wish) -> Inspection:
         total=total,
         replay=replay,
         scan=scan,
-        diagnosis=choose(diagnoser.evidence()),
+        diagnosis=choose(evidence),
     )
+
+
+def _read(source: IO[bytes], reader: LogReader, wish: _Wish) -> tuple[Sums, Evidence]:
+    """One log, from beginning to end."""
+    grep = shutil.which("grep")
+    if is_file(source):
+        scout = Scout()
+        sums = Sieve(grep, scout).read(source, reader, wish.at, file=True)
+        size, lines = sums.size_bytes, sums.lines
+        return sums, read_evidence(source, scout, size_bytes=size, lines=lines)
+    diagnoser = Diagnoser()
+    sums = Sieve(grep).read(source, reader, wish.at, also=diagnoser.feed)
+    return sums, diagnoser.evidence()
 
 
 def _conclusion(
@@ -195,7 +205,10 @@ def _phase(state: LogState, scan: Scan, diagnosis: Diagnosis | None) -> str:
 @contextmanager
 def _opened(path: str) -> Iterator[IO[bytes]]:
     if path == "-":
-        yield sys.stdin.buffer
+        stdin = sys.stdin.buffer
+        # A redirected file can be read in windows; a pipe comes by only once.
+        raw = stdin.raw if isinstance(stdin, BufferedReader) else None
+        yield raw if isinstance(raw, FileIO) and is_file(raw) and stdin.tell() == 0 else stdin
         return
     try:
         with Path(path).open("rb", buffering=0) as source:

@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
+from jobmond.analysis.faults.catalogue import FAR_NEEDLES
 from jobmond.analysis.reading import LogReader
+from jobmond.analysis.scout import NEAR_NEEDLES, Scout, Spot
 from jobmond.analysis.segments import Cutter
 from jobmond.model.metrics import Segment
 
 BLOCK_BYTES = 8 << 20
 TAIL_BYTES = 256 << 10
 _FIRST_BYTES = 512 << 10  # the dialect shows early; while it is open every line costs more
-_SMALL_BYTES = 1 << 20  # starting a process costs more than searching this little
-_GREP_MEMORY_BYTES = 256 << 20  # grep holds a whole line; one without an end must not eat the host
+_SMALL_BYTES = 64 << 10  # starting a process costs more than searching this little
+_GREP_MEMORY_BYTES = 64 << 20  # grep holds a whole line; one without an end must not eat the host
 _SPECIAL = re.compile(r"([\\.\[\]*^$+?{}()|])")
 
 
@@ -33,9 +35,14 @@ class Sums:
 class Sieve:
     """Reads a stream through grep where there is one, else by searching; the same comes out."""
 
-    def __init__(self, grep: str | None) -> None:
-        """`grep` is the program's path; None to search without it."""
+    def __init__(self, grep: str | None, scout: Scout | None = None) -> None:
+        """`grep` is the program's path; None to search without it. `scout` gets the lines that
+        can matter to a diagnosis.
+        """
         self._grep = grep
+        self._scout = scout
+        self._at = 0  # the byte up to which the reader has come
+        self._passed = 0  # newlines before that
 
     def read(
         self,
@@ -52,18 +59,20 @@ class Sieve:
         With `file`, `source` is an unbuffered file opened at its beginning; once the dialect is
         known, grep reads the rest of it by itself.
         """
-        sums = Sums()
-        carry = b""
+        sums, carry = Sums(), b""
+        self._at = self._passed = 0
         for chunk in chunks(source, limit):
             if also is not None:
                 also(chunk)
+            if self._scout is not None and not sums.size_bytes:
+                self._scout.meet(chunk)
             sums.size_bytes += len(chunk)
             sums.lines += chunk.count(b"\n")
             sums.tail = (sums.tail + chunk[-TAIL_BYTES:])[-TAIL_BYTES:]
             carry = self._block(carry + chunk if carry else chunk, reader)
             if file and limit is None and reader.settled and self._direct(source, reader, sums):
                 carry = b""
-        reader.feed(carry)
+        self._feed(carry, reader)
         return sums
 
     def _direct(self, source: IO[bytes], reader: LogReader, sums: Sums) -> bool:
@@ -78,8 +87,8 @@ class Sieve:
         if reader.cutter.open().raw or b"\n" not in tail:
             return False
         source.seek(reader.cutter.offset)
-        complete, counted = self._grepped(source, reader, stop)
-        at, sums.lines = reader.cutter.offset, sums.lines + counted
+        complete = self._grepped(source, reader, stop)
+        at, sums.lines = reader.cutter.offset, self._passed
         source.seek(at)
         if not complete:
             self._grep = None
@@ -88,17 +97,17 @@ class Sieve:
             return True
         sums.lines += sum(chunk.count(b"\n") for chunk in chunks(source, found.st_size - at))
         sums.size_bytes, sums.tail = found.st_size, tail
-        reader.cutter = Cutter(stop)
-        reader.feed(tail[stop - found.st_size :] if stop < found.st_size else b"")
+        reader.cutter, self._at, self._passed = Cutter(stop), stop, sums.lines
+        self._feed(tail[stop - found.st_size :] if stop < found.st_size else b"", reader)
         return True
 
-    def _grepped(self, source: IO[bytes], reader: LogReader, stop: int) -> tuple[bool, int]:
-        """Take the lines before `stop`: whether that was done, and how many lines there are up
-        to the last one taken. Where grep gave up, reading goes on from the reader's offset.
+    def _grepped(self, source: IO[bytes], reader: LogReader, stop: int) -> bool:
+        """Take the lines before `stop`: whether that was done. Where grep gave up, reading goes on
+        from the reader's offset.
         """
-        start, counted = reader.cutter.offset, 0
+        start, before = reader.cutter.offset, self._passed
         with subprocess.Popen(
-            self._command(reader.needles, "-n"),
+            self._command(self._needles(reader)),
             stdin=source,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -111,11 +120,35 @@ class Sieve:
                 at = start + int(offset)
                 if at >= stop:
                     process.terminate()
-                    return True, counted
-                for segment in _segments(at, line.removesuffix(b"\n")):
-                    reader.take(segment)
-                reader.cutter, counted = Cutter(at + len(line)), int(number)
-        return process.returncode in (0, 1), counted
+                    return True
+                self._take(at, before + int(number), line.removesuffix(b"\n"), reader)
+                self._at, self._passed = at + len(line), before + int(number)
+                reader.cutter = Cutter(self._at)
+        return process.returncode in (0, 1)
+
+    def _needles(self, reader: LogReader) -> tuple[bytes, ...]:
+        if self._scout is None:
+            return reader.needles
+        extra = (self._scout.birth,) if self._scout.birth else ()
+        return (*reader.needles, *FAR_NEEDLES, *NEAR_NEEDLES, *extra)
+
+    def _take(self, offset: int, number: int, line: bytes, reader: LogReader) -> None:
+        for segment in _segments(offset, line):
+            known = reader.take(segment)
+            if self._scout is not None:
+                step = reader.candidates[0].state.step if known and reader.settled else None
+                self._scout.look(segment.raw, segment.offset, Spot(offset, number), step=step)
+
+    def _feed(self, data: bytes, reader: LogReader) -> None:
+        """What is not known to be whole lines goes through the cutter."""
+        if self._scout is not None and data:
+            at = self._at
+            for place, line in enumerate(data.split(b"\n")):
+                self._scout.take(line, at, self._passed + place + 1)
+                at += len(line) + 1
+        self._at += len(data)
+        self._passed += data.count(b"\n")
+        reader.feed(data)
 
     def _block(self, data: bytes, reader: LogReader) -> bytes:
         """Read whole lines; what is left of the last one. A line longer than a block goes
@@ -124,22 +157,23 @@ class Sieve:
         start = 0
         if reader.cutter.open().raw:
             start = data.find(b"\n") + 1 or len(data)
-            reader.feed(data[:start])
+            self._feed(data[:start], reader)
         stop = data.rfind(b"\n", start) + 1
         if stop > start:
-            base = reader.cutter.offset
-            for offset, line in self._lines(data[start:stop], reader.needles):
-                for segment in _segments(base + offset, line):
-                    reader.take(segment)
-            reader.cutter = Cutter(base + stop - start)
+            base, block = reader.cutter.offset, data[start:stop]
+            for offset, number, line in self._lines(block, self._needles(reader)):
+                self._take(base + offset, self._passed + number, line, reader)
+            reader.cutter = Cutter(base + len(block))
+            self._at += len(block)
+            self._passed += block.count(b"\n")
             start = stop
         rest = data[start:]
         if len(rest) < BLOCK_BYTES:
             return rest
-        reader.feed(rest)
+        self._feed(rest, reader)
         return b""
 
-    def _lines(self, block: bytes, needles: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+    def _lines(self, block: bytes, needles: Sequence[bytes]) -> Iterator[tuple[int, int, bytes]]:
         if self._grep is None or len(block) < _SMALL_BYTES:
             yield from searched(block, re.compile(b"|".join(map(re.escape, needles))).search)
             return
@@ -155,27 +189,29 @@ class Sieve:
             yield from self._lines(block, needles)
             return
         for said in found.stdout.split(b"\n"):
-            offset, colon, line = said.partition(b":")
+            number, colon, rest = said.partition(b":")
             if colon:
-                yield int(offset), line
+                offset, _, line = rest.partition(b":")
+                yield int(offset), int(number), line
 
-    def _command(self, needles: Sequence[bytes], *options: str) -> list[str]:
+    def _command(self, needles: Sequence[bytes]) -> list[str]:
         # One pattern of alternatives is faster than as many fixed strings (GNU grep 3.8).
         pattern = "|".join(_SPECIAL.sub(r"\\\1", needle.decode()) for needle in needles)
-        return [self._grep or "grep", *options, "-abE", "-e", pattern]
+        return [self._grep or "grep", "-nabE", "-e", pattern]
 
 
 def searched(
     block: bytes, search: Callable[[bytes, int], re.Match[bytes] | None]
-) -> Iterator[tuple[int, bytes]]:
-    """The lines of a block in which `search` finds something, with their offsets."""
-    at = 0
+) -> Iterator[tuple[int, int, bytes]]:
+    """The lines of a block in which `search` finds something: offset, number from 1, line."""
+    at, number = 0, 1
     while found := search(block, at):
         start = block.rfind(b"\n", 0, found.start()) + 1
         end = block.find(b"\n", found.end())
         end = end if end >= 0 else len(block)
-        yield start, block[start:end]
-        at = end + 1
+        number += block.count(b"\n", at, start)
+        yield start, number, block[start:end]
+        at, number = end + 1, number + 1
 
 
 def _segments(offset: int, line: bytes) -> Iterator[Segment]:

@@ -1,8 +1,10 @@
 """Writes an agentic RL training log of any size: mostly engine and trial chatter, a record a step.
 
     python -m tests.benchmarks.rl_log 1GiB >big.out
+    python -m tests.benchmarks.rl_log 1GiB trials oom >failed.out
 
-The same size gives the same bytes.
+`trials` adds what an agentic run says of trials that ran out of time or context, two tracebacks a
+step; `oom` a CUDA OOM at the end. The same arguments give the same bytes.
 """
 
 import json
@@ -66,7 +68,36 @@ def chatter(rng: random.Random) -> str:
     return f"  {rng.getrandbits(320):x} {rng.getrandbits(320):x}\n"
 
 
-def pieces(size: int) -> Iterator[bytes]:
+def trace(who: str, said: str) -> str:
+    """A traceback as Ray prints it."""
+    frames = ("trainer.py", "generator.py", "trial.py")
+    lines = [
+        "Traceback (most recent call last):",
+        *(f'  File "/w/proj/{name}", line 88, in run\n    await self.step()' for name in frames),
+        said,
+    ]
+    return "".join(f"{who} {line}\n" for line in "\n".join(lines).split("\n"))
+
+
+def trials(rng: random.Random, step: int) -> str:
+    """What a step says of trials that ended without success, which is expected."""
+    who = f"\x1b[36m(skyrl_entrypoint pid={rng.randrange(9999)})\x1b[0m"
+    return "".join(
+        said(rng, "run", f"Trial task_{rng.getrandbits(40):x}__{step} failed") + trace(who, error)
+        for error in (
+            "harbor.llms.base.ContextLengthExceededError: Model q context length exceeded",
+            "harbor.trial.errors.AgentTimeoutError: Agent execution timed out after 900.0 seconds",
+        )
+    )
+
+
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU 3 has a total "
+    "capacity of 94.50 GiB of which 1.02 GiB is free."
+)
+
+
+def pieces(size: int, *extras: str) -> Iterator[bytes]:
     """The log, about `size` bytes of it, in pieces of a step."""
     rng = random.Random(4)
     stock = [chatter(rng).encode() for _ in range(4000)]
@@ -79,6 +110,8 @@ def pieces(size: int) -> Iterator[bytes]:
         while room > 0:
             lines.append(rng.choice(stock))
             room -= len(lines[-1])
+        if "trials" in extras:
+            lines.append(trials(random.Random(step), step).encode())
         metrics = json.dumps(record(rng, step))
         mirror = f"WANDB_MIRROR kind=train step={step} metrics={metrics}"
         lines.append(said(rng, "_log_metrics_stdout", mirror).encode())
@@ -89,6 +122,8 @@ def pieces(size: int) -> Iterator[bytes]:
         piece = b"".join(lines)
         written += len(piece)
         yield piece
+    if "oom" in extras:
+        yield trace("\x1b[36m(FSDPPolicyWorker pid=71)\x1b[0m", OOM).encode()
 
 
 def size_of(text: str) -> int:
@@ -100,5 +135,5 @@ def size_of(text: str) -> int:
 
 
 if __name__ == "__main__":
-    for written in pieces(size_of(sys.argv[1])):
+    for written in pieces(size_of(sys.argv[1]), *sys.argv[2:]):
         sys.stdout.buffer.write(written)

@@ -63,7 +63,7 @@ FAR_NEEDLES: tuple[bytes, ...] = (
     b"hit an exception", b"Segmentation f", b"Killed", b"No space left", b"quota exceeded",
     b"Permission denied", b"nan", b"NaN", b"NCCL WARN", b"slurmstepd: ", b"srun: error", b"SIG",
     b"EngineCore enc", b"worker died", b"Assertion `", b"Terminated",
-    b"terminate called", b"Bus error",
+    b"Aborted", b"Bus error",
 )  # fmt: skip
 
 # (needle, place of its entry), in the order of the entries.

@@ -1,7 +1,7 @@
 """A far side that searches a log and sends windows on it."""
 
 from jobmond.analysis.choosing import choose
-from jobmond.analysis.diagnoser import Evidence, birth
+from jobmond.analysis.diagnoser import Evidence
 from jobmond.analysis.faults.catalogue import FAR_NEEDLES
 from jobmond.analysis.scout import NEAR_NEEDLES, Scout
 from jobmond.analysis.windows import Limits, spans, window, windowed
@@ -15,9 +15,11 @@ NARROW = Limits(
 
 def scouted(log: bytes, *, near: bool = True) -> Scout:
     """With `near` as a program on the same machine does it, else as a far side does."""
-    first = birth(log.split(b"\n", 1)[0]) if near else b""
-    scout = Scout(first if first and log.count(first, 0, 2_000) == 1 else b"")
-    needles = (*FAR_NEEDLES, *(NEAR_NEEDLES if near else ()), *([first] if first else ()))
+    scout = Scout()
+    if near:
+        scout.meet(log[:2_000])
+    births = (scout.birth,) if scout.birth else ()
+    needles = (*FAR_NEEDLES, *births, *(NEAR_NEEDLES if near else ()))
     offset = 0
     for number, line in enumerate(log.split(b"\n"), 1):
         if any(needle in line for needle in needles) or (near and b"step" in line):
