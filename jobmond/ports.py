@@ -12,7 +12,7 @@ from jobmond.model.metrics import Event, Memory, RunSeries, Segment
 from jobmond.model.observation import Ask, LogAsk, LogTail, NotApplicable, Poll, Reading
 from jobmond.model.outcome import Delivery, Signal
 from jobmond.model.state import Bucket
-from jobmond.model.trials import Completion, Engine, TreeAsk, TreeNews, Trials
+from jobmond.model.trials import Completion, Engine, Remains, TreeAsk, TreeNews, Trials
 
 T = TypeVar("T")
 
@@ -165,6 +165,12 @@ class TreeSource(Protocol):
         self, asks: Sequence[TreeAsk], *, now: datetime, timeout_s: float
     ) -> Mapping[str, Reading[TreeNews]]:
         """One reading for each `TreeAsk.native_id`; never raises for a far side that fails."""
+        ...
+
+    async def read_remains(
+        self, paths: Sequence[str], *, now: datetime, timeout_s: float
+    ) -> Mapping[str, Reading[Remains]]:
+        """Whether each folder is still there; never raises for a far side that fails."""
         ...
 
 

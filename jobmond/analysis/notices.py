@@ -182,6 +182,7 @@ def cluster_news(before: ClusterHealth | None, after: ClusterHealth, *, at: date
 def followup_news(job: Job, followup: Followup, *, at: datetime) -> News:
     """Something a person owes was opened or closed."""
     key = f"{_identity(job)}:followup:{followup.kind}:{followup.state}"
+    number = followup.id or f"{followup.kind}:{followup.ref}"  # none before it is stored
     return _job_news(
         job,
         at=at,
@@ -189,7 +190,13 @@ def followup_news(job: Job, followup: Followup, *, at: datetime) -> News:
         key=key,
         level=Severity.INFO,
         title=followup.title,
-        more={"followup": {"id": followup.id, "kind": followup.kind, "state": followup.state}},
+        more={
+            "followup": {
+                "id": number,
+                "kind": followup.kind,
+                "state": followup.state,
+            }
+        },
     )
 
 

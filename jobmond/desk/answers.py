@@ -108,6 +108,7 @@ def followup_row(entry: Followup) -> dict[str, Any]:
         "closed_by": entry.closed_by,
         "verdict": entry.verdict,
         "note": entry.note,
+        "evidence": dict(entry.evidence),
     }
 
 

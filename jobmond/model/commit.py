@@ -33,8 +33,8 @@ class SweepCommit:
     """Everything one sweep of one cluster concluded.
 
     `news` goes to the event stream; `deliveries` (one per sink and news, and one per file that
-    must stand) to the outbox, in order. `calls`, `logins` and `moved_bytes` (what
-    logs cost on the way) are added to the cluster's counts.
+    must stand) to the outbox, in order. Of follow-ups in `noted` the evidence is new. `calls`,
+    `logins` and `moved_bytes` (what logs cost on the way) are added to the cluster's counts.
     """
 
     cluster: str
@@ -46,6 +46,7 @@ class SweepCommit:
     deliveries: tuple[Delivery, ...] = ()
     opened: tuple[Followup, ...] = ()
     closed: tuple[Followup, ...] = ()
+    noted: tuple[Followup, ...] = ()
     calls: Mapping[str, int] = field(default_factory=dict)
     logins: int = 0
     moved_bytes: int = 0
@@ -56,12 +57,14 @@ class ClusterSnapshot:
     """What a sweep of one cluster needs of the past, loaded before anything is asked.
 
     `jobs`: tracked incarnations, ended ones whose post-mortem is pending, and LOST ones young
-    enough to be corrected. `lives` maps (run name) to the highest life so far.
+    enough to be corrected. `lives` maps (run name) to the highest life so far, `owed` are the open
+    follow-ups of the cluster's jobs.
     """
 
     jobs: tuple[Job, ...]
     health: ClusterHealth | None
     lives: Mapping[str, int]
+    owed: tuple[Followup, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

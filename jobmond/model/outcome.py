@@ -1,7 +1,7 @@
 """What a sweep concludes: transitions, signals, diagnoses, news, deliveries."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -116,7 +116,9 @@ class SinkStanding:
 
 @dataclass(frozen=True, slots=True)
 class Followup:
-    """Something a person owes. `state` is `open` or `closed`."""
+    """Something a person owes. `state` is `open` or `closed`, `evidence` what it is about (plain
+    JSON values: `path`, `mount`, `inodes_free_before` …).
+    """
 
     id: int
     kind: str
@@ -128,3 +130,4 @@ class Followup:
     closed_by: str | None = None
     verdict: str | None = None
     note: str | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)

@@ -154,3 +154,14 @@ class Work:
     trend: str | None = None
     read_at: datetime | None = None
     error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """Whether a folder is there, and the file system that it is (or would be) on: free inodes and
+    where it is mounted, None where that was not told.
+    """
+
+    there: bool
+    inodes_free: int | None = None
+    mount: str | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, select, update
+from sqlalchemy import Connection, RowMapping, and_, func, select, update
 
 from jobmond.errors import Refused
 from jobmond.model.job import ClusterHealth, Job
@@ -115,7 +115,19 @@ def owed(connection: Connection, *, closed_too: bool) -> tuple[Followup, ...]:
     query = select(followups).order_by(followups.c.id)
     if not closed_too:
         query = query.where(followups.c.state == "open")
-    return tuple(Followup(**row) for row in connection.execute(query).mappings())
+    return tuple(map(followup_of, connection.execute(query).mappings()))
+
+
+def owed_on(connection: Connection, cluster: str) -> tuple[Followup, ...]:
+    """What is owed for jobs of one cluster."""
+    here = followups.c.ref.startswith(f"{cluster}/", autoescape=True)
+    query = select(followups).where(followups.c.state == "open", here).order_by(followups.c.id)
+    return tuple(map(followup_of, connection.execute(query).mappings()))
+
+
+def followup_of(row: RowMapping | dict[str, Any]) -> Followup:
+    """The follow-up of one row."""
+    return Followup(**{**row, "evidence": row["evidence"] or {}})
 
 
 def close_followup(
@@ -141,7 +153,7 @@ def close_followup(
         "note": note,
     }
     connection.execute(update(followups).where(followups.c.id == followup_id).values(held))
-    return Followup(**(dict(row) | held))
+    return followup_of(dict(row) | held)
 
 
 def write_audit(connection: Connection, line: AuditLine) -> None:

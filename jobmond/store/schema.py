@@ -216,6 +216,7 @@ followups = Table(
     Column("closed_by", Words),
     Column("verdict", Words),
     Column("note", Words),
+    Column("evidence", Json),
     sqlite_autoincrement=True,
 )
 Index(

@@ -24,6 +24,7 @@ from jobmond.store.choosing import Place, placed
 from jobmond.store.engine import IN_LIST, batched, insert_new, upsert, write
 from jobmond.store.landing import Landed, Plan, Standing, plan
 from jobmond.store.news import owe, tell
+from jobmond.store.records import owed_on
 from jobmond.store.rows import (
     any_of,
     health_of,
@@ -71,6 +72,7 @@ def snapshot(connection: Connection, cluster: str, *, correct_since: datetime) -
         jobs=tuple(job for job in jobs_where(connection, wanted) if job.cluster == cluster),
         health=health_of(health) if health else None,
         lives={row[0]: row[1] for row in connection.execute(highest)},
+        owed=owed_on(connection, cluster),
     )
 
 
@@ -343,6 +345,7 @@ def _followups(connection: Connection, swept: SweepCommit) -> None:
             "title": one.title,
             "opened_at": one.opened_at,
             "state": "open",
+            "evidence": dict(one.evidence) or None,
         }
         for one in swept.opened
     ]
@@ -360,8 +363,12 @@ def _followups(connection: Connection, swept: SweepCommit) -> None:
                 closed_by=one.closed_by,
                 verdict=one.verdict,
                 note=one.note,
+                **({"evidence": dict(one.evidence)} if one.evidence else {}),
             )
         )
+    for one in swept.noted:
+        known = and_(followups.c.id == one.id, followups.c.state == "open")
+        connection.execute(update(followups).where(known).values(evidence=dict(one.evidence)))
 
 
 def _cluster(connection: Connection, swept: SweepCommit) -> None:

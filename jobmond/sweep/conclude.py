@@ -11,6 +11,7 @@ from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.analysis.followed import Followed, with_trend
 from jobmond.analysis.judge import Judged, carried, judged, judged_steps
 from jobmond.analysis.logscan import Scan
+from jobmond.analysis.owing import ended, opened
 from jobmond.analysis.settle import Move
 from jobmond.analysis.silence import said_once, view_of
 from jobmond.analysis.worked import NO_LINES, Evidence, InfraLines, worked
@@ -18,7 +19,7 @@ from jobmond.model.commit import JobChange
 from jobmond.model.intent import Intent
 from jobmond.model.job import Job, LogEvidence
 from jobmond.model.observation import LogTail, NotApplicable, Reading
-from jobmond.model.outcome import Delivery, News, Signal
+from jobmond.model.outcome import Delivery, Followup, News, Signal
 from jobmond.model.state import TERMINAL, Severity, State
 from jobmond.ports import Case, Rule, SweepView
 from jobmond.reports.collapse import collapse_entry
@@ -36,6 +37,8 @@ class Conclusion:
     changes: tuple[JobChange, ...]
     news: tuple[News, ...]
     deliveries: tuple[Delivery, ...]
+    opened: tuple[Followup, ...] = ()
+    closed: tuple[Followup, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,8 @@ class _Concluded:
     change: JobChange | None
     news: tuple[News, ...]
     entries: tuple[Delivery, ...]
+    opened: tuple[Followup, ...] = ()
+    closed: tuple[Followup, ...] = ()
 
 
 def concluded(
@@ -103,7 +108,13 @@ def concluded(
     changes = tuple(one.change for one in done if one.change is not None)
     news = said_once((n for one in done for n in one.news), moves, changes)
     entries = (entry for one in done for entry in one.entries)
-    return Conclusion(changes, tuple(news), (*entries, *news_deliveries(news, terms.sinks, now)))
+    return Conclusion(
+        changes,
+        tuple(news),
+        (*entries, *news_deliveries(news, terms.sinks, now)),
+        tuple(owed for one in done for owed in one.opened),
+        tuple(owed for one in done for owed in one.closed),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +163,13 @@ def _one(move: Move, seen: _Evidence, setting: Setting) -> _Concluded:
             tuple(act.intent for act in acts if act.intent is not None),
             kept,
         )
-    news = tuple(_news(replace(move, job=job), examined, verdict, acts, now))
-    return _Concluded(change, news, tuple(entries))
+    owed = opened(move, job, verdict.opened, now=now)
+    news = (
+        *_news(replace(move, job=job), examined, verdict, acts, now),
+        *(notices.followup_news(job, one, at=now) for one in owed),
+    )
+    over = ended(job, now=now) if move.transition is not None else ()
+    return _Concluded(change, news, tuple(entries), owed, over)
 
 
 def _case(move: Move, job: Job, seen: _Evidence, found: Evidence, now: datetime) -> Case:

@@ -11,6 +11,7 @@ import structlog
 from jobmond.analysis import notices
 from jobmond.analysis.followed import NO_TOOLS, Followed, Tools
 from jobmond.analysis.health import changed, health_after, may_contact
+from jobmond.analysis.owing import verified
 from jobmond.analysis.settle import Classify, Found, Move, asked_about, classed, settled
 from jobmond.model.commit import ClusterSnapshot, JobChange, SweepCommit
 from jobmond.model.job import ClusterHealth, Job
@@ -22,7 +23,7 @@ from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import Conclusion, Setting, Terms, concluded, news_deliveries
 from jobmond.sweep.follow import followers
 from jobmond.sweep.observe import Answers, ask, log_asks, log_readers, read_logs
-from jobmond.sweep.trees import NO_TREES, Trees, read_trees
+from jobmond.sweep.trees import NO_TREES, Trees, look_at_trees
 
 journal = structlog.get_logger("jobmond.sweep")
 
@@ -124,7 +125,13 @@ class Sweeper:
         moves = await self._settled(cluster, past, answers)
         left_s = deadline - self.clock.monotonic()
         look = await self._with_logs(cluster, answers, moves, left_s=left_s)
-        look = await self._with_trees(cluster, look, left_s=deadline - self.clock.monotonic())
+        if answers.reached:
+            readers = log_readers(look.moves)
+            trees = await look_at_trees(
+                cluster, readers, past.owed, self.memory, self.call,
+                clock=self.clock, deadline=deadline,
+            )  # fmt: skip
+            look = replace(look, trees=trees)
         return await self._commit(cluster, past, look, started_at)
 
     async def _with_logs(
@@ -149,16 +156,6 @@ class Sweeper:
         }
         moved = [self._read_as(m, read, readers, told) for m in moves]
         return Look(answers, moved, readings, read)
-
-    async def _with_trees(self, cluster: Cluster, look: Look, *, left_s: float) -> Look:
-        """One script for all trees of trials."""
-        if not look.answers.reached:
-            return look
-        now, readers = self.clock.now(), log_readers(look.moves)
-        trees = await read_trees(
-            cluster, readers, self.memory, self.call, now=now, timeout_s=left_s
-        )
-        return replace(look, trees=trees)
 
     def _read_as(
         self,
@@ -246,6 +243,7 @@ class Sweeper:
         if readings:
             calls["logs"] = calls.get("logs", 0) + 1
         health = _health(cluster, past.health, answers, now)
+        noted, cleaned = verified(past.owed, look.trees.remains, now=now)
         news = list(conclusion.news)
         deliveries = list(conclusion.deliveries)
         if changed(past.health, health):
@@ -262,6 +260,9 @@ class Sweeper:
                 changes=conclusion.changes,
                 news=tuple(news),
                 deliveries=tuple(deliveries),
+                opened=conclusion.opened,
+                closed=(*conclusion.closed, *cleaned),
+                noted=noted,
                 calls=calls,
                 logins=cluster.new_logins(),
                 moved_bytes=look.moved_bytes,

@@ -3,15 +3,18 @@
 import json
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
+from jobmond.analysis.owing import owed_paths
 from jobmond.analysis.places import has_tree, tree_places
 from jobmond.analysis.settle import Move
 from jobmond.model.job import Job
 from jobmond.model.observation import NotApplicable, Read, Reading, Unavailable
-from jobmond.model.trials import TreeAsk, TreeNews
+from jobmond.model.outcome import Followup
+from jobmond.model.trials import Remains, TreeAsk, TreeNews
+from jobmond.ports import Clock
 from jobmond.sweep.cluster import Cluster
 
 Call = Callable[..., Awaitable[Any]]
@@ -27,9 +30,12 @@ class Grove(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """The readings of one sweep, by native id."""
+    """The readings of one sweep, by native id; `remains` of trees that are to be removed, by
+    path.
+    """
 
     readings: Mapping[str, Reading[TreeNews]] = field(default_factory=dict)
+    remains: Mapping[str, Reading[Remains]] = field(default_factory=dict)
 
     def of(self, job: Job) -> Reading[TreeNews]:
         return self.readings.get(job.native_id, NotApplicable())
@@ -41,6 +47,27 @@ class Trees:
 
 
 NO_TREES = Trees()  # none was asked for
+
+
+async def look_at_trees(
+    cluster: Cluster,
+    readers: Mapping[str, Move],
+    owed: Sequence[Followup],
+    grove: Grove,
+    call: Call,
+    *,
+    clock: Clock,
+    deadline: float,
+) -> Trees:
+    """One script for all trees of trials, and one for those that are to be removed, if any."""
+    trees = await read_trees(
+        cluster, readers, grove, call, now=clock.now(), timeout_s=deadline - clock.monotonic()
+    )
+    paths, left_s = owed_paths(owed), deadline - clock.monotonic()
+    if cluster.trees is None or not paths or left_s <= 1:
+        return trees
+    remains = await cluster.trees.read_remains(paths, now=clock.now(), timeout_s=left_s)
+    return replace(trees, remains=remains)
 
 
 async def read_trees(

@@ -11,10 +11,11 @@ import pytest
 
 from jobmond.analysis.treestate import Entry, JobMemory, TreeMemory, put_down
 from jobmond.backends._trees import TreeLimits, TreeReader, ask_script, readings
+from jobmond.backends._trees.remains import found_remains
 from jobmond.cli.folder import read_folder
 from jobmond.errors import TransientTransportError
 from jobmond.model.observation import Absent, Read, Unavailable
-from jobmond.model.trials import TreeAsk, Trial, Trials
+from jobmond.model.trials import Remains, TreeAsk, Trial, Trials
 from jobmond.ports import Answer
 from jobmond.transports.local import LocalTransport
 from tests.trees import JOB, VERSIONS, harbor, put, result
@@ -350,3 +351,36 @@ def test_the_script_searches_no_file_system():
     words = set(script.replace("|", " ").replace("(", " ").replace(";", " ").split())
     assert not {"find", "du", "ls"} & words
     assert Path("/x").is_absolute()
+
+
+class TestRemains:
+    async def look(self, *paths):
+        reader = TreeReader(LocalTransport())
+        return await reader.read_remains(paths, now=NOW, timeout_s=60)
+
+    async def test_there_and_gone_on_the_same_file_system(self, job, tmp_path):
+        gone = str(tmp_path / "a" / "b" / "c")
+        found = await self.look(str(job), gone)
+        assert found[str(job)].value.there
+        assert not found[gone].value.there
+        assert found[gone].value.mount == found[str(job)].value.mount is not None
+        assert found[gone].value.inodes_free > 0
+
+    async def test_names_are_never_code(self, tmp_path):
+        path = str(tmp_path / "$(touch x) 'q")
+        (tmp_path / "$(touch x) 'q").mkdir()
+        assert (await self.look(path))[path].value.there
+        assert not list(tmp_path.rglob("x"))
+
+    async def test_a_far_side_that_fails_or_says_nothing(self, job):
+        class Dead(LocalTransport):
+            async def run(self, script, *, timeout_s, max_bytes):
+                raise TransientTransportError("connection lost")
+
+        found = await TreeReader(Dead()).read_remains([str(job)], now=NOW, timeout_s=9)
+        assert found == {str(job): Unavailable("connection lost")}
+        assert isinstance((await self.look("relative"))["relative"], Unavailable)
+        whole = b"m path 0\nm gone\nm mount /\nm free 7\nm end 0\n"
+        assert found_remains(whole, "m", 1) == [Remains(False, 7, "/")]
+        for stop in range(len(whole) - 1):
+            assert isinstance(found_remains(whole[:stop], "m", 1)[0], Unavailable)

@@ -1,5 +1,6 @@
 """Jobs that write trials, swept over time: numbers, checks, tables and every rule at its edge."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -39,6 +40,11 @@ class Clocked(TreeReader):
             return {ask.native_id: Unavailable(self.broken) for ask in asks}
         found = await super().read_trees(asks, now=now, timeout_s=timeout_s)
         return {name: self._aged(reading, now) for name, reading in found.items()}
+
+    async def read_remains(self, paths, *, now, timeout_s):
+        if self.broken is not None:
+            return {path: Unavailable(self.broken) for path in paths}
+        return await super().read_remains(paths, now=now, timeout_s=timeout_s)
 
     def _aged(self, reading, now):
         if not isinstance(reading, Read):
@@ -268,3 +274,52 @@ async def test_a_budget_that_is_used_up_reads_no_trees(evaluation):
     evaluation.scene.cluster = replace(evaluation.scene.cluster, budget_s=0.5)
     assert await evaluation.after(15) == []
     assert evaluation.job().work.error == "budget"
+
+
+class TestWhatIsOwed:
+    def owed(self, trialled, *, every=True):
+        return [(f.kind, f.state) for f in trialled.scene.store.followups(all=every)]
+
+    async def test_a_cleanup_stays_until_the_tree_is_gone(self, evaluation):
+        evaluation.plans(3)
+        evaluation.ends(3)
+        await evaluation.after(5)
+        await evaluation.after(1, State.COMPLETED)
+        assert self.owed(evaluation) == [("cleanup", "open")]
+        for _ in range(2):
+            await evaluation.after(15, State.COMPLETED)
+            assert self.owed(evaluation) == [("cleanup", "open")]
+        shutil.rmtree(evaluation.tree)
+        evaluation.trees.broken = "connection refused"
+        await evaluation.after(15, State.COMPLETED)
+        assert self.owed(evaluation) == [("cleanup", "open")], "nobody saw it gone"
+        evaluation.trees.broken = None
+        await evaluation.after(15, State.COMPLETED)
+        assert self.owed(evaluation) == [("cleanup", "closed")]
+        (done,) = evaluation.scene.store.followups(all=True)
+        assert done.note.startswith("the tree is gone; free inodes ")
+
+    async def test_a_zombie_is_owed_until_it_is_over(self, evaluation):
+        evaluation.plans(3)
+        evaluation.ends(3)
+        await evaluation.after(5)
+        await evaluation.after(20)
+        await evaluation.after(15)
+        assert self.owed(evaluation) == [("zombie", "open")]
+        await evaluation.after(15, State.CANCELLED)
+        assert self.owed(evaluation) == [("zombie", "closed")]
+
+    async def test_stranded_traces_are_to_be_consolidated_by_hand(self, generation):
+        generation.plans(100)
+        generation.ends(3)
+        generation.says("running\n")
+        await generation.after(15)
+        await generation.after(15, State.TIMEOUT)
+        assert self.owed(generation) == [("consolidate", "open")]
+        (owed,) = generation.scene.store.followups(all=False)
+        assert owed.evidence == {"path": str(generation.tree)}
+        generation.scene.store.close_followup(
+            owed.id, by="alice", verdict=None, note="done", now=NOW
+        )
+        await generation.after(15, State.TIMEOUT)
+        assert self.owed(generation) == [("consolidate", "closed")]

@@ -6,10 +6,11 @@ from datetime import datetime
 
 from jobmond.analysis.treestate import absorbed, known, put_down, taken_up, trials_of
 from jobmond.backends._trees.answer import trees
+from jobmond.backends._trees.remains import found_remains, remains_script
 from jobmond.backends._trees.script import TreeLimits, TreeLook, tree_script
 from jobmond.errors import NeedsPersonError, TransientTransportError
 from jobmond.model.observation import Absent, Read, Reading, Unavailable
-from jobmond.model.trials import TreeAsk, TreeNews
+from jobmond.model.trials import Remains, TreeAsk, TreeNews
 from jobmond.ports import Offload, Transport, inline
 
 
@@ -52,6 +53,26 @@ class TreeReader:
             return {**found, **{ask.native_id: Unavailable(str(error)) for ask in wanted}}
         read = await self._offload(lambda: readings(answer.stdout, mark, wanted, now=now))
         return {**found, **read}
+
+    async def read_remains(
+        self, paths: Sequence[str], *, now: datetime, timeout_s: float
+    ) -> Mapping[str, Reading[Remains]]:
+        """Whether each folder is still there; never raises for a far side that fails."""
+        wanted = [path for path in paths if _unaskable(path) is None]
+        found: dict[str, Reading[Remains]] = {
+            path: Unavailable("cannot be asked for") for path in paths
+        }
+        if not wanted:
+            return found
+        mark = secrets.token_hex(16)
+        script = remains_script(mark, wanted, each_s=self._limits.each_s)
+        try:
+            answer = await self._transport.run(script, timeout_s=timeout_s, max_bytes=1 << 20)
+        except (TransientTransportError, NeedsPersonError) as error:
+            return {**found, **{path: Unavailable(str(error)) for path in wanted}}
+        for path, one in zip(wanted, found_remains(answer.stdout, mark, len(wanted)), strict=True):
+            found[path] = one if isinstance(one, Unavailable) else Read(one, now)
+        return found
 
 
 def ask_script(
