@@ -120,6 +120,8 @@ def system_manager(place: Path) -> Iterator[ServiceManager]:
     for target in ("basic", "sysinit", "shutdown", "network-online"):
         (place / f"units/{target}.target").write_text("[Unit]\nDefaultDependencies=no\n")
     env = {"BASE": sys.base_prefix, "SITE": site.getsitepackages()[0], "SOURCE": str(ROOT)}
+    for path in env.values():
+        need(Path(path).stat().st_mode & 0o005 == 0o005, f"{path} is closed to other users")
     with _manager(place, _SYSTEM, (), {**env, "container": "test"}) as made:
 
         def answers() -> bool:
