@@ -232,6 +232,7 @@ class Case:
     """What a rule sees of one life: the job as it was, and as this sweep sees it.
 
     `log` is this sweep's look at the log, `view` what the sweep saw of the whole cluster.
+    `steady_since` is when our clock was set while we ran: nothing has been quiet for longer.
     `series` is None where no metrics were read. `exported` is how many rows of traces the log
     says were uploaded (0 where it was read and says nothing of it).
     """
@@ -242,6 +243,7 @@ class Case:
     series: RunSeries | None = None
     log: Reading[LogTail] = _NOT_ASKED
     view: SweepView = _ALONE
+    steady_since: datetime | None = None
     trials: Reading[Trials] = _NOT_ASKED
     engine: Reading[Engine] = _NOT_ASKED
     exported: Reading[int] = _NOT_ASKED

@@ -27,10 +27,11 @@ def quiet_for(case: Case, trials: Trials) -> timedelta | None:
     """How long no trial has ended, counted from this life's start at the earliest; None where
     neither is known.
     """
-    since: list[datetime] = [
-        at for at in (trials.last_result_at, case.job.facts.started_at) if at is not None
-    ]
-    return case.now - max(since) if since else None
+    known = (trials.last_result_at, case.job.facts.started_at)
+    since: list[datetime] = [at for at in known if at is not None]
+    if not since:
+        return None
+    return case.now - max(*since, case.steady_since or since[0])
 
 
 def minutes(span: timedelta) -> str:

@@ -61,7 +61,8 @@ class Setting:
     `answered` says that the cluster as a whole did: what then moved nothing is that job's own
     trouble, and shown with it. What is `benign` on that cluster explains nothing. `leave` is what
     may follow from a collapse there. `trees` are this sweep's looks at trials, `infra_lines` lines
-    by which the cluster's logs tell of its infrastructure.
+    by which the cluster's logs tell of its infrastructure. `steady_since` is when our clock was
+    set while we ran.
     """
 
     terms: Terms
@@ -71,6 +72,7 @@ class Setting:
     leave: Leave = NO_LEAVE
     trees: Trees = NO_TREES
     infra_lines: InfraLines = NO_LINES
+    steady_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def _one(move: Move, seen: _Evidence, setting: Setting) -> _Concluded:
     tree = seen.trees.of(job)
     work, found = worked(job, tree, seen.reading, now=now, lines=setting.infra_lines)
     job = replace(job, work=work)
-    verdict = judged(_case(move, job, seen, found, now), terms.rules)
+    verdict = judged(_case(move, job, seen, found, setting), terms.rules)
     verdict += judged_steps(job, followed.steps, now=now) if followed else carried(job)
     job = replace(job, signals=verdict.signals, note=move.error if setting.answered else None)
     if followed is not None or (job.state is State.RUNNING and not job.stale):
@@ -172,11 +174,12 @@ def _one(move: Move, seen: _Evidence, setting: Setting) -> _Concluded:
     return _Concluded(change, news, tuple(entries), owed, over)
 
 
-def _case(move: Move, job: Job, seen: _Evidence, found: Evidence, now: datetime) -> Case:
+def _case(move: Move, job: Job, seen: _Evidence, found: Evidence, setting: Setting) -> Case:
     return Case(
         move.before,
         job,
-        now,
+        setting.now,
+        steady_since=setting.steady_since,
         log=seen.reading,
         view=seen.view,
         trials=found.trials,

@@ -6,16 +6,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-import structlog
-
 from jobmond.analysis import notices
 from jobmond.analysis.followed import NO_TOOLS, Followed, Tools
 from jobmond.analysis.health import changed, health_after, may_contact
 from jobmond.analysis.owing import verified
 from jobmond.analysis.settle import Classify, Found, Move, asked_about, classed, settled
+from jobmond.analysis.steady import steadied
 from jobmond.model.commit import ClusterSnapshot, JobChange, SweepCommit
 from jobmond.model.job import ClusterHealth, Job
-from jobmond.model.observation import PERMISSION, LogTail, Read, Reading, Seen
+from jobmond.model.observation import LogTail, Read, Reading, Seen
 from jobmond.model.state import TERMINAL, ClusterStatus, Kind, PostMortem, State
 from jobmond.model.training import Place, Training
 from jobmond.ports import Clock
@@ -23,9 +22,9 @@ from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import Conclusion, Setting, Terms, concluded, news_deliveries
 from jobmond.sweep.follow import followers
 from jobmond.sweep.observe import Answers, ask, log_asks, log_readers, read_logs
+from jobmond.sweep.steadiness import Steadiness
+from jobmond.sweep.telling import say, say_denied
 from jobmond.sweep.trees import NO_TREES, Trees, look_at_trees
-
-journal = structlog.get_logger("jobmond.sweep")
 
 Call = Callable[..., Awaitable[Any]]
 
@@ -97,20 +96,20 @@ class Sweeper:
     unknown_for: timedelta = timedelta(hours=24)
     correct_for: timedelta = timedelta(hours=24)
     tools: Tools = NO_TOOLS
+    steadiness: Steadiness = field(default_factory=Steadiness)
 
     async def sweep(self, cluster: Cluster, *, asked: bool = False) -> Result:
         """One sweep of `cluster`; `asked` by a person overrides back-off and needs-login."""
         started_at = self.clock.now()
-        past: ClusterSnapshot = await self.call(
-            self.memory.snapshot, cluster.name, correct_since=started_at - self.correct_for
-        )
+        past = await self._past(cluster, started_at)
         if not cluster.active:
             return await self._switched_off(cluster, past, started_at)
         if not await _may_contact(cluster, past.health, now=started_at, asked=asked):
             return _left_alone(cluster, past, started_at)
         if asked:
             cluster.retry_login()
-        since = (past.health.last_ok_at if past.health else None) or started_at
+        answered_at = (past.health.last_ok_at if past.health else None) or started_at
+        since = min(answered_at, started_at)  # a clock that was set back has been later already
         deadline = self.clock.monotonic() + cluster.budget_s
         pollable = list(asked_about(past.jobs).values())
         # A log that cannot be read proves nothing unless the cluster answers otherwise.
@@ -133,6 +132,15 @@ class Sweeper:
             )  # fmt: skip
             look = replace(look, trees=trees)
         return await self._commit(cluster, past, look, started_at)
+
+    async def _past(self, cluster: Cluster, now: datetime) -> ClusterSnapshot:
+        past: ClusterSnapshot = await self.call(
+            self.memory.snapshot, cluster.name, correct_since=now - self.correct_for
+        )
+        since = self.steadiness.look(self.clock)
+        if since is None:
+            return past
+        return replace(past, jobs=tuple(steadied(job, since, now) for job in past.jobs))
 
     async def _with_logs(
         self, cluster: Cluster, answers: Answers, moves: Sequence[Move], *, left_s: float
@@ -234,6 +242,7 @@ class Sweeper:
                 leave=cluster.leave,
                 trees=look.trees,
                 infra_lines=cluster.infra_lines,
+                steady_since=self.steadiness.since,
             ),
             look.read,
         )
@@ -268,8 +277,8 @@ class Sweeper:
                 moved_bytes=look.moved_bytes,
             ),
         )
-        _say(cluster, answers, moves)
-        _say_denied(cluster, moves, conclusion.changes)
+        say(cluster, answers, moves)
+        say_denied(cluster, moves, conclusion.changes)
         return Result(
             cluster.name,
             now,
@@ -373,25 +382,3 @@ def _as(
         backoff_max=cluster.backoff_max,
         now=now,
     )
-
-
-def _say(cluster: Cluster, answers: Answers, moves: Sequence[Move]) -> None:
-    for complaint in answers.complaints:
-        journal.warning("not understood", cluster=cluster.name, what=complaint)
-    if answers.trouble is not None:
-        return
-    for move in moves:
-        if move.error is not None:
-            journal.warning("not moved", job=move.job.ref, why=move.error)
-
-
-def _say_denied(cluster: Cluster, moves: Iterable[Move], changes: Iterable[JobChange]) -> None:
-    """Logs that the login user may not read: each reason when it comes up, with all its jobs."""
-    known = {m.before.ref: m.before.log.error for m in moves if m.before is not None}
-    jobs: dict[str, list[str]] = {}
-    for job in (change.job for change in changes):
-        why = job.log.error or ""
-        if why.startswith(PERMISSION) and why != known.get(job.ref):
-            jobs.setdefault(why, []).append(job.ref)
-    for why, refs in jobs.items():
-        journal.warning("log not readable", cluster=cluster.name, why=why, jobs=" ".join(refs))
