@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from jobmond.analysis.failures import failure_of
 from jobmond.errors import Refused
 from jobmond.model.commit import Added
 from jobmond.model.job import Choices, Classified, ClusterHealth, Job
 from jobmond.model.observation import Facts
-from jobmond.model.outcome import Followup, News, SinkStanding, Transition
+from jobmond.model.outcome import Failure, Followup, News, SinkStanding, Transition
 from jobmond.model.state import Bucket, Kind, Severity, State
 
 NOW = datetime(2026, 11, 29, 18, 0, tzinfo=UTC)
@@ -80,6 +81,17 @@ class NoRegistries:
         self.held.append(job_id)
 
 
+class Failed:
+    """Those of the jobs of a list that have a cause."""
+
+    def __init__(self, rows: list[Job]) -> None:
+        self._rows = rows
+
+    def since(self, at: datetime, *, limit: int) -> Sequence[Failure]:
+        found = [failure_of(j, NOW) for j in self._rows if (j.ended_at or at) >= at]
+        return [failure for failure in found if failure is not None][-limit:]
+
+
 @dataclass
 class MemoryStore:
     """Lists in place of tables; nothing is checked that the real one's tests check."""
@@ -93,6 +105,10 @@ class MemoryStore:
     swept: dict[str, datetime] = field(default_factory=dict)
     registries: NoRegistries = field(default_factory=NoRegistries)
     sinks: list[SinkStanding] = field(default_factory=list)
+
+    @property
+    def failures(self) -> Failed:
+        return Failed(self.rows)
 
     def standings(self) -> Sequence[SinkStanding]:
         return list(self.sinks)

@@ -9,7 +9,7 @@ from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.analysis.blocks import Block, BlockReader
 from jobmond.analysis.faults.catalogue import triggered
 from jobmond.analysis.faults.fault import Role
-from jobmond.analysis.ledger import Event, Ledger
+from jobmond.analysis.ledger import Event, Expected, Ledger
 from jobmond.analysis.noting import (
     LINE_CHARS,
     NAN,
@@ -38,6 +38,7 @@ _TAIL_BYTES = 65_536
 _BIRTH = re.compile(rb"[^\d\x00-\x1f]{12,80}")
 _WAITED_FOR = frozenset({Role.ROOT, Role.SYMPTOM, Role.VERDICT, Role.CONFIRMATION})
 ENDS = frozenset({Role.VERDICT, Role.CONFIRMATION})
+_HERE = "benign on this cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Evidence:
 
     `marks` counts the steps that had advanced when it ended, as far as somebody waited for them.
     `born` is the byte at which the last life in it begins. `tail` holds its last bytes. `gaps`
-    counts the stretches that were not read.
+    counts the stretches that were not read. `expected` are kinds of lines that are benign.
     """
 
     events: tuple[Event, ...]
@@ -58,6 +59,7 @@ class Evidence:
     tail: bytes
     size_bytes: int
     gaps: int = 0
+    expected: tuple[Expected, ...] = ()
 
 
 class Diagnoser:
@@ -119,6 +121,7 @@ class Diagnoser:
             tail=b"".join(self._tail)[-_TAIL_BYTES:],
             size_bytes=self._next,
             gaps=self._gaps,
+            expected=tuple(self._ledger.expected.values()),
         )
 
     def _finish(self) -> None:
@@ -274,7 +277,8 @@ class Diagnoser:
                 continue
             left = self._causes(block)
             if left is None:
-                self._ledger.benign += 1
+                said = block.thrown[-1]
+                self._ledger.rule_out(_HERE, said.text, said.line)
             else:
                 self._add(block_event(left), block.marks)
 
@@ -291,7 +295,7 @@ class Diagnoser:
 
     def _add_line(self, found: Event, piece: Piece) -> None:
         if self._benign.line(readable(piece.raw), found.text):
-            self._ledger.benign += 1
+            self._ledger.rule_out(_HERE, found.text, found.line)
         else:
             self._add(found)
 

@@ -7,6 +7,7 @@ from jobmond.analysis.faults.fault import Fault, Role
 
 _FIRST = 24  # events of one entry of the catalogue that are kept from the beginning …
 _LAST = 24  # … and from the end
+_KINDS = 24  # of expected lines that are told apart
 _NAMES = 4_096  # processes that are told apart
 
 
@@ -40,6 +41,15 @@ class Event:
 
 
 @dataclass(slots=True)
+class Expected:
+    """Lines of one kind that look bad and are no failure: the first of them, and how many."""
+
+    text: str
+    line: int | None
+    count: int = 0
+
+
+@dataclass(slots=True)
 class _Kept:
     first: list[Event] = field(default_factory=list)
     last: list[Event] = field(default_factory=list)
@@ -61,6 +71,7 @@ class Ledger:
     def __init__(self) -> None:
         self._kept: dict[tuple[str, bool], _Kept] = {}
         self.benign = 0
+        self.expected: dict[str, Expected] = {}
         self.stopped: set[str] = set()
         self.listed: set[str] = set()
         self.roots: dict[str, None] = {}  # processes that failed first, one a node
@@ -69,9 +80,15 @@ class Ledger:
     def add(self, event: Event) -> None:
         """Notes one event. What is benign is only counted."""
         if event.fault.role is Role.BENIGN:
-            self.benign += 1
+            self.rule_out(event.fault.id, event.text, event.line)
             return
         self._kept.setdefault((event.fault.id, event.caught), _Kept()).add(event)
+
+    def rule_out(self, kind: str, text: str, line: int | None) -> None:
+        """Counts a line that is expected."""
+        self.benign += 1
+        if kind in self.expected or len(self.expected) < _KINDS:
+            self.expected.setdefault(kind, Expected(text, line)).count += 1
 
     def events(self) -> list[Event]:
         """Those that were kept, in the order of the log."""

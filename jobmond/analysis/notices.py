@@ -111,7 +111,7 @@ def cause_news(job: Job, *, at: datetime) -> News:
         type_="transition",
         key=f"{transition_key(job)}:cause:{cause}",
         level=severity(job.state),
-        title=f"{_label(job)}: {job.state.value}, cause found: {_cause(job)}",
+        title=f"{_label(job)}: {job.state.value}, cause found: {_cause(job)}{_again(job)}",
         more={
             "before": job.state.value,
             "after": job.state.value,
@@ -219,6 +219,12 @@ def _cause(job: Job) -> str:
     return visible(job.diagnosis.summary) if job.diagnosis else "no cause known yet"
 
 
+def _again(job: Job) -> str:
+    """That it has failed like this before, where it has."""
+    known = job.diagnosis.recurrence if job.diagnosis else None
+    return f"; {visible(known.words)}" if known is not None and known.telling else ""
+
+
 def _cause_after(job: Job, transition: Transition) -> str:
     """The cause, without the state and code with which a summary begins that has none to tell."""
     said = _cause(job)
@@ -236,7 +242,8 @@ def _title(job: Job, transition: Transition) -> str:
         end = f" (signal {job.facts.signal})"
     cause = f": {_cause_after(job, transition)}" if job.diagnosis else ""
     corrected = "correction: " if transition.correction else ""
-    return mask(f"{corrected}{_label(job)}: {before}{transition.after.value}{end}{cause}")
+    said = f"{corrected}{_label(job)}: {before}{transition.after.value}{end}{cause}"
+    return mask(said + _again(job))
 
 
 def _body(job: Job) -> str:

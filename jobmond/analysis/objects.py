@@ -7,7 +7,7 @@ from typing import Any
 
 from jobmond.analysis.instants import instant
 from jobmond.analysis.visible import visible
-from jobmond.model.outcome import Diagnosis, Signal
+from jobmond.model.outcome import Diagnosis, Recurrence, Signal
 
 
 def signal_object(signal: Signal) -> dict[str, Any]:
@@ -27,10 +27,12 @@ def signal_object(signal: Signal) -> dict[str, Any]:
 
 
 def diagnosis_object(diagnosis: Diagnosis | None) -> dict[str, Any] | None:
-    """A diagnosis in the interface's words."""
+    """A diagnosis in the interface's words; `recurrence` only where earlier failures were looked
+    for.
+    """
     if diagnosis is None:
         return None
-    return {
+    shown = {
         "cause": diagnosis.cause,
         "summary": diagnosis.summary,
         "line": diagnosis.line,
@@ -39,6 +41,25 @@ def diagnosis_object(diagnosis: Diagnosis | None) -> dict[str, Any] | None:
         "excerpt": list(diagnosis.excerpt),
         "fingerprint": diagnosis.fingerprint,
         "victims": diagnosis.victims,
+    }
+    if diagnosis.recurrence is None:
+        return shown
+    return {**shown, "recurrence": recurrence_object(diagnosis.recurrence)}
+
+
+def recurrence_object(recurrence: Recurrence | None) -> dict[str, Any] | None:
+    """How a failure stands among those before it."""
+    if recurrence is None:
+        return None
+    return {
+        "count": recurrence.count,
+        "dates": [instant(at) for at in recurrence.dates],
+        "interval_s": recurrence.interval_s,
+        "fixed_s": recurrence.fixed_s,
+        "transient": recurrence.transient,
+        "previous": recurrence.previous,
+        "elsewhere": recurrence.elsewhere,
+        "words": recurrence.words,
     }
 
 

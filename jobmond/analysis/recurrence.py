@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
+from jobmond.model.outcome import Recurrence
+
 _ORDINALS = (
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
 )  # fmt: skip
@@ -13,6 +15,7 @@ _NUMBERS = (
 )  # fmt: skip
 _SPREAD = 0.1  # of the middle life that lives of the same length may differ by …
 _LEAST_SPREAD_S = 60  # … and always this much
+_DATES = 20  # of its last likes are kept
 _PROVES = 3  # failures alike that no chance explains; two where they lived equally long
 
 
@@ -26,32 +29,18 @@ class Earlier:
     ref: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Recurrence:
-    """How a failure stands among those before it.
-
-    `count` is 1 where none was like it. `dates` are those of its likes, oldest first. `interval_s`
-    is how long each of them lived where that was about the same; `fixed_s` how long the last
-    attempts lived where all, whatever they died of, lived equally long. `transient` is false where
-    trying again will not help, None where that is not known. `previous` is the signature of the
-    attempt before. `words` says it in one line.
-    """
-
-    count: int
-    dates: tuple[datetime, ...]
-    interval_s: int | None
-    fixed_s: int | None
-    transient: bool | None
-    previous: str | None
-    words: str
-
-
 def recurrence(
-    earlier: Sequence[Earlier], *, fingerprint: str, at: datetime, elapsed_s: int | None = None
+    earlier: Sequence[Earlier],
+    *,
+    fingerprint: str,
+    at: datetime,
+    elapsed_s: int | None = None,
+    others: Sequence[datetime] = (),
 ) -> Recurrence:
     """How the failure `fingerprint` at `at` stands among `earlier` ones of the same run.
 
-    What lies after `at` does not count. The order of `earlier` does not matter.
+    What lies after `at` does not count. The order of `earlier` does not matter. `others` are when
+    other runs of the cluster failed in the same way.
     """
     before = sorted((each for each in earlier if each.at < at), key=lambda each: each.at)
     alike = [each for each in before if each.fingerprint == fingerprint]
@@ -61,15 +50,26 @@ def recurrence(
     fixed = _same(lives) if len(lives) >= _PROVES else None
     lasting = count >= _PROVES or interval is not None
     previous = before[-1].fingerprint if before else None
+    elsewhere = sorted(each for each in others if each <= at)
+    words = _words(alike, at, interval=interval, fixed=fixed, previous=previous)
     return Recurrence(
         count=count,
-        dates=tuple(each.at for each in alike),
+        dates=tuple(each.at for each in alike[-_DATES:]),
         interval_s=interval,
         fixed_s=fixed,
         transient=False if lasting else None,
         previous=previous,
-        words=_words(alike, at, interval=interval, fixed=fixed, previous=previous),
+        words=words + _beside(elsewhere, at),
+        elsewhere=len(elsewhere),
     )
+
+
+def _beside(others: Sequence[datetime], at: datetime) -> str:
+    if not others:
+        return ""
+    runs = "one other job" if len(others) == 1 else f"{_number(len(others))} jobs of other runs"
+    span = _span((at - others[0]).total_seconds())
+    return f"; {runs} on the cluster failed in the same way in the last {span}"
 
 
 def _words(
@@ -89,9 +89,9 @@ def _words(
         parts.append(f"each after about {_span(interval)}")
     text = ", ".join(parts) + (": not transient" if lasting else "")
     if interval is None and fixed is not None:
-        text += f"; the last {_number(_PROVES)} attempts all ended after about {_span(fixed)}"
+        text += f"; the last {_number(_PROVES)} failures all came after about {_span(fixed)}"
     if previous is not None and not alike:
-        text += f"; the attempt before failed of {previous.partition(':')[0]}"
+        text += f"; the failure before was {previous.partition(':')[0]}"
     return text
 
 

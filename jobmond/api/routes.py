@@ -12,6 +12,7 @@ from starlette.routing import Route
 from jobmond.api.faults import on_defect, on_http_error, on_jobmond_error
 from jobmond.api.wire import answer, body_of
 from jobmond.desk.desk import Desk
+from jobmond.desk.failed import FailuresRequest, failures
 from jobmond.desk.fields import read_object
 from jobmond.desk.peer import Peer
 from jobmond.desk.requests import (
@@ -57,6 +58,7 @@ def application(desk: Desk, health: Callable[[], Mapping[str, Any]]) -> Starlett
         ("POST", "/v1/sweeps", _sweep),
         ("POST", "/v1/import", _import),
         ("GET", "/v1/export", _export),
+        ("GET", "/v1/failures", _failures),
         ("GET", "/v1/followups", _followups),
         ("POST", "/v1/followups/{number}/close", _close),
         ("POST", "/v1/local", _announce),
@@ -144,6 +146,10 @@ async def _import(desk: Desk, request: Request, peer: Peer) -> Any:
 async def _export(desk: Desk, request: Request, peer: Peer) -> Any:
     _no_query(request)
     return await desk.give_out(peer)
+
+
+async def _failures(desk: Desk, request: Request, peer: Peer) -> Any:
+    return await failures(desk, FailuresRequest.read(request.query_params), peer)
 
 
 async def _followups(desk: Desk, request: Request, peer: Peer) -> Any:

@@ -335,6 +335,7 @@ async def build(
         sinks=tuple(settings.sinks),
         agent_logs=str(settings.agent_logs),
         post_mortem_sweeps=settings.post_mortem_sweeps,
+        recurrence_window=settings.recurrence_window,
     )
     sweeper = Sweeper(
         store,

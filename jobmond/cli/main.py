@@ -15,7 +15,7 @@ from jobmond.cli.inspect import inspect
 from jobmond.cli.jobs import add, history, label, rm, show
 from jobmond.cli.launch import run
 from jobmond.cli.logs import logs
-from jobmond.cli.owed import done, followups
+from jobmond.cli.owed import done, failures, followups
 from jobmond.cli.registry import export, import_
 from jobmond.cli.session import json_option, session_of, socket_option
 from jobmond.cli.status import status
@@ -87,7 +87,7 @@ def program(context: click.Context) -> None:
 
 for _command in (
     status, add, run, label, rm, wait, logs, show, history, events, discover, sweep,
-    followups, done, import_, export, explain, schema, inspect,
+    failures, followups, done, import_, export, explain, schema, inspect,
 ):  # fmt: skip
     program.add_command(_command)
 

@@ -1,10 +1,24 @@
-"""`jobmonctl followups` and `done`: what is owed, and closing it."""
+"""`jobmonctl failures`, `followups` and `done`: what failed, what is owed, and closing it."""
 
 import click
 
 from jobmond.cli.session import Session, show_json, surface
 from jobmond.cli.session import show as show_lines
+from jobmond.reports.failures import failures_text
 from jobmond.reports.lists import followups_text
+
+
+@click.command()
+@click.option("--since", metavar="T", help="2h, 3d, 2026-11-29, …; default 30d.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="ASCII only.")
+@surface
+def failures(session: Session, since: str | None, ascii_only: bool) -> None:
+    """Show what failed and how often, by signature, the last first."""
+    answer = session.daemon().get("/v1/failures", {"since": session.when(since)})
+    if session.as_json:
+        show_json(answer)
+    else:
+        show_lines(failures_text(answer["failures"], session.view(ascii_only=ascii_only)))
 
 
 @click.command()

@@ -10,7 +10,7 @@ from jobmond.desk.requests import ImportRequest
 from jobmond.model.commit import Added
 from jobmond.model.job import Choices, Classified, ClusterHealth, Job
 from jobmond.model.observation import Facts, Seen
-from jobmond.model.outcome import Followup, News, SinkStanding, Transition
+from jobmond.model.outcome import Failure, Followup, News, SinkStanding, Transition
 from jobmond.model.registered import Registered, Stage, WatchedFile
 from jobmond.model.state import Kind
 
@@ -61,11 +61,20 @@ class Registers(Protocol):
     def watch(self, path: str, *, by: str, now: datetime) -> None: ...
 
 
+class Failures(Protocol):
+    """The store's synchronous method about failures."""
+
+    def since(self, at: datetime, *, limit: int) -> Sequence[Failure]: ...
+
+
 class Shelf(Protocol):
     """The store's synchronous methods that answer people; each is one transaction."""
 
     @property
     def registries(self) -> Registers: ...
+
+    @property
+    def failures(self) -> Failures: ...
 
     def find(self, word: str) -> Sequence[Job]: ...
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from jobmond.model.intent import Intent
 from jobmond.model.job import ClusterHealth, Job
-from jobmond.model.outcome import Delivery, Followup, News, Transition
+from jobmond.model.outcome import Delivery, Failure, Followup, News, Transition
 from jobmond.model.training import Bookmark
 
 
@@ -65,6 +65,19 @@ class ClusterSnapshot:
     health: ClusterHealth | None
     lives: Mapping[str, int]
     owed: tuple[Followup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What explaining an end needs of the past: failures of the cluster, oldest first, and what
+    the jobs in question went through, by the store's id.
+    """
+
+    failures: tuple[Failure, ...] = ()
+    transitions: Mapping[int, tuple[Transition, ...]] = field(default_factory=dict)
+
+
+NO_PAST = Past()
 
 
 @dataclass(frozen=True, slots=True)

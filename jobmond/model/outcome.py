@@ -41,13 +41,41 @@ class Signal:
 
 
 @dataclass(frozen=True, slots=True)
+class Recurrence:
+    """How a failure stands among those before it, of its run or its configuration.
+
+    `count` is 1 where none was like it. `dates` are those of its last likes, oldest first.
+    `interval_s` is how long each of them lived where that was about the same; `fixed_s` how long
+    the last ones lived where all, whatever they died of, lived equally long. `transient` is false
+    where trying again will not help, None where that is not known. `previous` is the signature of
+    the failure before. `elsewhere` counts the same failure of other runs on the cluster. `words`
+    says it in one line.
+    """
+
+    count: int
+    dates: tuple[datetime, ...]
+    interval_s: int | None
+    fixed_s: int | None
+    transient: bool | None
+    previous: str | None
+    words: str
+    elsewhere: int = 0
+
+    @property
+    def telling(self) -> bool:
+        """Whether it says more than that this has not happened before."""
+        return self.count > 1 or self.elsewhere > 0 or self.fixed_s is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Why a job failed, as far as it is proved.
 
     `cause` is a class of the interface (`python-exception`, `unknown`, …). `line` (1-based, LF
     only) states the cause, `first_line` begins its block at byte `offset`; all None where nothing
     can be quoted. Line numbers and offset count from the beginning of the file, or are None
-    where only its end was read. `excerpt` is masked.
+    where only its end was read. `excerpt` is masked. `recurrence` is None where nobody looked for
+    earlier failures.
     """
 
     cause: str
@@ -58,6 +86,33 @@ class Diagnosis:
     excerpt: tuple[str, ...] = ()
     fingerprint: str | None = None
     victims: int | None = None
+    recurrence: Recurrence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An incarnation that failed, with what it was found to have died of.
+
+    `config` is its batch script or command line, `at` when it ended, `elapsed_s` how long it had
+    lived by then, `entry` the absolute path of its failure entry.
+    """
+
+    ref: str
+    birth: str | None
+    name: str
+    run: str
+    config: str | None
+    state: State
+    cause: str
+    fingerprint: str | None
+    summary: str
+    at: datetime
+    elapsed_s: int | None = None
+    entry: str | None = None
+
+    @property
+    def cluster(self) -> str:
+        return self.ref.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from jobmond import __version__
@@ -14,16 +15,37 @@ from jobmond.analysis.diagnose import diagnose
 from jobmond.analysis.faults.catalogue import advice
 from jobmond.analysis.logscan import Scan
 from jobmond.analysis.mask import mask
+from jobmond.analysis.objects import recurrence_object
+from jobmond.analysis.ruled import ruled_out
 from jobmond.model.job import Job
-from jobmond.model.outcome import Diagnosis
+from jobmond.model.outcome import Diagnosis, Failure, Transition
 from jobmond.model.state import State
 from jobmond.reports.markdown import code, fence, span, time, yaml_value
+from jobmond.reports.timeline import timeline
 
 _NAME_CHARS = 160  # of a file name without its suffix; file systems allow 255 bytes
 _PART_CHARS = 60
+_ENTRY = re.compile(r"[0-9-]{10}/[A-Za-z0-9._-]+\.md")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+|\.{2,}")
 
 _NEXT_UNKNOWN = "Nothing proves a cause: read the whole log, from its end upwards."
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an entry tells beside the job and its log.
+
+    `looked` says where a log was looked for that was not there. `transitions` are what the job
+    went through, `earlier` the failures to look at as well, whose entries are below `agent_logs`.
+    """
+
+    looked: Sequence[str] = ()
+    transitions: Sequence[Transition] = ()
+    earlier: Sequence[Failure] = ()
+    agent_logs: str = ""
+
+
+NOTHING_ELSE = Told()
 
 
 def entry(
@@ -32,12 +54,12 @@ def entry(
     now: datetime,
     scan: Scan | None,
     version: str = __version__,
-    looked: Sequence[str] = (),
+    told: Told = NOTHING_ELSE,
 ) -> tuple[str, str]:
     """Path below the folder of entries, and text.
 
-    `now` dates an entry whose job has no end. `scan` is None where no log could be read;
-    `looked` then says where it was looked for. The same values give the same text.
+    `now` dates an entry whose job has no end. `scan` is None where no log could be read. The same
+    values give the same text.
     """
     diagnosis = job.diagnosis or diagnose(
         scan,
@@ -50,13 +72,18 @@ def entry(
     parts = [
         "---",
         *_front_matter(job, diagnosis, scan, now, version),
+        f"states: {yaml_value(_states(job, told.transitions))}",
         "---",
         "",
         f"# {job.state.value}: {code(job.name)} ({code(job.ref)})",
         "",
+        *_in_short(diagnosis),
         *_what(job, diagnosis, now),
-        *_log(job, scan, looked),
+        *timeline(job, told.transitions),
         *_evidence(diagnosis, scan),
+        *_ruled_out(diagnosis, scan),
+        *_log(job, scan, told.looked),
+        *_before(diagnosis, told),
         "## Next",
         "",
         *_next(job, diagnosis),
@@ -123,10 +150,27 @@ def _front_matter(
         "offset": diagnosis.offset,
         "fingerprint": diagnosis.fingerprint,
         "victims": diagnosis.victims,
+        "summary": diagnosis.summary,
+        "recurrence": recurrence_object(diagnosis.recurrence),
         "run": job.run,
         "life": job.life,
     }
     return [f"{name}: {yaml_value(value)}" for name, value in values.items()]
+
+
+def _states(job: Job, transitions: Sequence[Transition]) -> list[str]:
+    """The states it went through, as far as they were seen."""
+    seen = [step.before for step in transitions[:1] if step.before]
+    seen += [step.after for step in transitions]
+    return [state.value for state in seen or [job.state]]
+
+
+def _in_short(diagnosis: Diagnosis) -> Iterable[str]:
+    """What broke, where it is proved and whether it was there before, in one line."""
+    line = f"{diagnosis.cause}: {code(diagnosis.summary)}{_place(diagnosis.line, None)}"
+    if diagnosis.recurrence is not None:
+        line += f"; {diagnosis.recurrence.words}"
+    return line, ""
 
 
 def _what(job: Job, diagnosis: Diagnosis, now: datetime) -> Iterable[str]:
@@ -137,6 +181,7 @@ def _what(job: Job, diagnosis: Diagnosis, now: datetime) -> Iterable[str]:
     rows = (
         ("Cause", f"**{diagnosis.cause}**: {code(diagnosis.summary)}"),
         ("Victims", _victims(diagnosis)),
+        ("Before", diagnosis.recurrence.words if diagnosis.recurrence else ""),
         ("State", f"{job.state.value} ({code(job.native)})"),
         ("Exit code", exited),
         ("Reason", code(facts.reason) if facts.reason else "none given"),
@@ -200,6 +245,40 @@ def _evidence(diagnosis: Diagnosis, scan: Scan | None) -> Iterable[str]:
     if quote and quote.excerpt != diagnosis.excerpt:
         yield from (f"## First traceback{_place(quote.line, quote.offset)}", "")
         yield from (*fence(quote.excerpt), "")
+
+
+def _ruled_out(diagnosis: Diagnosis, scan: Scan | None) -> Iterable[str]:
+    """What looks bad in the log and is not the cause."""
+    found = ruled_out(scan.evidence, diagnosis) if scan and scan.evidence else ()
+    if not found:
+        return
+    yield from ("## Ruled out", "")
+    for each in found:
+        times = f" ({each.count} times)" if each.count > 1 else ""
+        yield f"- {code(each.text)}{times}{_place(each.line, None)}: {each.why}"
+    yield ""
+
+
+def _before(diagnosis: Diagnosis, told: Told) -> Iterable[str]:
+    """The earlier failures of its kind, and the one before it, with their entries."""
+    if not told.earlier:
+        return
+    yield from ("## Earlier failures", "")
+    for failure in told.earlier:
+        same = failure.fingerprint is not None and failure.fingerprint == diagnosis.fingerprint
+        after = "" if failure.elapsed_s is None else f" after {span(failure.elapsed_s)}"
+        what = "the same" if same else f"{failure.cause}: {code(failure.summary)}"
+        yield f"- {time(failure.at)} {_link(failure, told.agent_logs)}{after}: {what}"
+    yield ""
+
+
+def _link(failure: Failure, agent_logs: str) -> str:
+    """A failure by its ref, which leads to its entry where that is below the same folder."""
+    path = failure.entry or ""
+    relative = path.removeprefix(f"{agent_logs}/")
+    if not agent_logs or relative == path or not _ENTRY.fullmatch(relative):
+        return code(failure.ref)
+    return f"[{code(failure.ref)}](../{relative})"
 
 
 def _place(line: int | None, offset: int | None) -> str:

@@ -113,7 +113,7 @@ def _ended(job: Job) -> list[str]:
     if job.state is State.UNKNOWN:
         return ["over or gone, and no source can tell how; see its log"]
     action = "needs action" if alarming(job) else "look whether it is wanted"
-    return [f"{action}: {_cause(job)}", *filter(None, [_tasks(job)])]
+    return [f"{action}: {_cause(job)}", *filter(None, [_again(job), _tasks(job)])]
 
 
 def _onward(job: Job) -> list[str]:
@@ -132,6 +132,12 @@ def _cause(job: Job) -> str:
         return _WHY[job.state] + _code(job, " (", ")")
     said = _code(job) or _reason(job)
     return said or "no source says why"
+
+
+def _again(job: Job) -> str | None:
+    """That it has failed like this before, where it has."""
+    known = job.diagnosis.recurrence if job.diagnosis else None
+    return known.words if known is not None and known.telling else None
 
 
 def _code(job: Job, before: str = "", after: str = "") -> str:

@@ -80,7 +80,21 @@ _DIAGNOSIS = _or_null(
             "excerpt": _list(_TEXT),
             "fingerprint": _TEXT_OR_NULL,
             "victims": _COUNT_OR_NULL,
-        }
+        },
+        {
+            "recurrence": _object(
+                {
+                    "count": {"type": "integer", "minimum": 1},
+                    "dates": _list(_INSTANT),
+                    "interval_s": _COUNT_OR_NULL,
+                    "fixed_s": _COUNT_OR_NULL,
+                    "transient": {"type": ["boolean", "null"]},
+                    "previous": _TEXT_OR_NULL,
+                    "elsewhere": _COUNT,
+                    "words": _TEXT,
+                }
+            )
+        },
     )
 )
 

@@ -175,8 +175,10 @@ def _diagnosis(diagnosis: Mapping[str, Any] | None, view: View) -> list[str]:
         return []
     where = f" (line {diagnosis['line']})" if diagnosis.get("line") is not None else ""
     head = f"{diagnosis['cause']}{where}: {diagnosis['summary']}"
+    known = diagnosis.get("recurrence") or {}
+    again = [known["words"]] if known.get("words") else []
     excerpt = [f"  {visible(str(line))}" for line in diagnosis.get("excerpt") or ()]
-    return _block("Cause", [head, *excerpt], view)
+    return _block("Cause", [head, *again, *excerpt], view)
 
 
 def _lives(lives: Sequence[Mapping[str, Any]], view: View) -> list[str]:

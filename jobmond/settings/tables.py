@@ -184,6 +184,8 @@ class Settings(BaseSettings):
     """How long a LOST job is still looked for, in case a proof turns up."""
     post_mortem_sweeps: Count = 3
     """Sweeps in which log and cause of a failed job are looked for."""
+    recurrence_window: Duration = timedelta(days=30)
+    """For how long a failure is remembered when later ones are compared with it."""
     on_demand_per_hour: Count = 30
     """Sweeps on demand an hour and cluster; beyond that the last answer is given."""
     on_demand_burst: Count = 10

@@ -59,15 +59,17 @@ def went_through(connection: Connection, job_id: int) -> tuple[Transition, ...]:
     query = (
         select(transitions).where(transitions.c.incarnation_id == job_id).order_by(transitions.c.n)
     )
-    return tuple(
-        Transition(
-            at=row["at"],
-            before=State(row["before"]) if row["before"] else None,
-            after=State(row["after"]),
-            native=row["native"],
-            correction=row["correction"],
-        )
-        for row in connection.execute(query).mappings()
+    return tuple(transition_of(row) for row in connection.execute(query).mappings())
+
+
+def transition_of(row: RowMapping) -> Transition:
+    """The transition of one row."""
+    return Transition(
+        at=row["at"],
+        before=State(row["before"]) if row["before"] else None,
+        after=State(row["after"]),
+        native=row["native"],
+        correction=row["correction"],
     )
 
 

@@ -13,24 +13,16 @@ from jobmond.model.observation import Facts
 from jobmond.model.outcome import Delivery, Followup, News, SinkStanding, Transition
 from jobmond.model.state import Kind
 from jobmond.model.training import Place
-from jobmond.store import (
-    bookmarks,
-    intents,
-    migrate,
-    news,
-    people,
-    records,
-    retention,
-    sweeping,
-    trees,
-)
+from jobmond.store import bookmarks, intents, migrate, news, people, records, retention, sweeping
 from jobmond.store.engine import database_file, engine, named, reading, writing
+from jobmond.store.failures import Failures
 from jobmond.store.open_file import OpenFile
 from jobmond.store.records import AuditLine
 from jobmond.store.registries import Registries
 from jobmond.store.retention import Expired
 from jobmond.store.rows import jobs_where
 from jobmond.store.schema import incarnations
+from jobmond.store.trees import memories
 from jobmond.store.trouble import one_line
 
 P = ParamSpec("P")
@@ -111,7 +103,7 @@ class Store:
 
     def trees(self, ids: Sequence[int]) -> Mapping[int, bytes]:
         """What is known of the trees of trials of these incarnations, packed."""
-        return self._read(trees.memories, ids)
+        return self._read(memories, ids)
 
     def unsettled_intents(self, cluster: str) -> tuple[tuple[Intent, Job], ...]:
         """Those on a cluster that have not come to their end, with their jobs as stored."""
@@ -312,6 +304,11 @@ class Store:
     def outbox_sinks(self) -> tuple[str, ...]:
         """The sinks that something waits for, whether they are configured or not."""
         return self._read(news.waiting_sinks)
+
+    @property
+    def failures(self) -> Failures:
+        """What failed."""
+        return Failures(self._read)
 
     @property
     def registries(self) -> Registries:

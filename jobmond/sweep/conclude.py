@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from jobmond.analysis import notices
 from jobmond.analysis.acting import ACTED_ON, NO_LEAVE, Leave, decided
 from jobmond.analysis.benign import NOTHING, Benign
+from jobmond.analysis.failures import History
 from jobmond.analysis.followed import Followed, with_trend
 from jobmond.analysis.judge import Judged, carried, judged, judged_steps
 from jobmond.analysis.logscan import Scan
@@ -15,16 +16,16 @@ from jobmond.analysis.owing import ended, opened
 from jobmond.analysis.settle import Move
 from jobmond.analysis.silence import said_once, view_of
 from jobmond.analysis.worked import NO_LINES, Evidence, InfraLines, worked
-from jobmond.model.commit import JobChange
+from jobmond.model.commit import NO_PAST, JobChange, Past
 from jobmond.model.intent import Intent
 from jobmond.model.job import Job, LogEvidence
 from jobmond.model.observation import LogTail, NotApplicable, Reading
-from jobmond.model.outcome import Delivery, Followup, News, Signal
-from jobmond.model.state import TERMINAL, Severity, State
+from jobmond.model.outcome import Delivery, Followup, News, Signal, Transition
+from jobmond.model.state import TERMINAL, PostMortem, Severity, State
 from jobmond.ports import Case, Rule, SweepView
 from jobmond.reports.collapse import collapse_entry
 from jobmond.sweep.observe import log_readers
-from jobmond.sweep.postmortem import Autopsy, autopsy, evidence, scanned
+from jobmond.sweep.postmortem import Autopsy, Story, autopsy, evidence, scanned
 from jobmond.sweep.trees import NO_TREES, Trees
 
 AGENT_LOG = "agent_log"
@@ -45,13 +46,15 @@ class Conclusion:
 class Terms:
     """What is decided elsewhere: rules, and how long a post-mortem stays open (sweeps).
 
-    `agent_logs` is the directory of failure entries, absolute.
+    `agent_logs` is the directory of failure entries, absolute. `recurrence_window` is for how long
+    a failure is remembered when others are compared with it.
     """
 
     rules: tuple[Rule, ...]
     sinks: tuple[str, ...]
     agent_logs: str
     post_mortem_sweeps: int = 3
+    recurrence_window: timedelta = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Setting:
     trouble, and shown with it. What is `benign` on that cluster explains nothing. `leave` is what
     may follow from a collapse there. `trees` are this sweep's looks at trials, `infra_lines` lines
     by which the cluster's logs tell of its infrastructure. `steady_since` is when our clock was
-    set while we ran.
+    set while we ran. `past` is what explaining ends needs.
     """
 
     terms: Terms
@@ -73,6 +76,7 @@ class Setting:
     trees: Trees = NO_TREES
     infra_lines: InfraLines = NO_LINES
     steady_since: datetime | None = None
+    past: Past = NO_PAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +104,16 @@ def concluded(
     looks = [_reading_for(move, readers, readings) for move in moves]
     logs = [evidence(m.job.log, look, now=now) for m, look in zip(moves, looks, strict=True)]
     seen = (replace(move.job, log=log) for move, log in zip(moves, logs, strict=True))
-    view = view_of(seen, readings, now=now)
-    done = []
-    for move, reading, log in zip(moves, looks, logs, strict=True):
+    view, history = view_of(seen, readings, now=now), History(setting.past.failures)
+    by_place: dict[int, _Concluded] = {}
+    for place in _by_end(moves, now):
+        move = moves[place]
         mine = readers.get(move.job.native_id) is move
         followed = (read or {}).get(move.job.native_id) if mine else None
         trees = setting.trees if mine else NO_TREES
-        done.append(_one(move, _Evidence(reading, log, followed, view, trees), setting))
+        sight = _Evidence(looks[place], logs[place], followed, view, trees, history)
+        by_place[place] = _one(move, sight, setting)
+    done = [by_place[place] for place in range(len(moves))]
     changes = tuple(one.change for one in done if one.change is not None)
     news = said_once((n for one in done for n in one.news), moves, changes)
     entries = (entry for one in done for entry in one.entries)
@@ -128,6 +135,14 @@ class _Evidence:
     followed: Followed | None
     view: SweepView
     trees: Trees
+    history: History
+
+
+def _by_end(moves: Sequence[Move], now: datetime) -> list[int]:
+    """The places of `moves` in the order in which they ended: what failed first is the past of
+    what failed after it, in the same sweep too.
+    """
+    return sorted(range(len(moves)), key=lambda place: moves[place].job.ended_at or now)
 
 
 def _one(move: Move, seen: _Evidence, setting: Setting) -> _Concluded:
@@ -140,6 +155,7 @@ def _one(move: Move, seen: _Evidence, setting: Setting) -> _Concluded:
         sweeps=terms.post_mortem_sweeps,
         now=now,
         benign=setting.benign,
+        story=Story(seen.history, _went_through(move, setting)),
     )
     job = replace(examined.job, log=seen.log)
     tree = seen.trees.of(job)
@@ -233,6 +249,16 @@ def _reading_for(
     if other or move.restarted_as == move.job.ref:
         return NotApplicable()
     return readings.get(move.job.native_id, NotApplicable())
+
+
+def _went_through(move: Move, setting: Setting) -> tuple[Transition, ...]:
+    known = setting.past.transitions.get(move.job.id, ())
+    return known if move.transition is None else (*known, move.transition)
+
+
+def wants_explaining(move: Move) -> bool:
+    """Whether this sweep looks into how the job ended, or did so before and has not finished."""
+    return _to_explain(move) or move.job.post_mortem is PostMortem.PENDING
 
 
 def _to_explain(move: Move) -> bool:

@@ -1,20 +1,23 @@
 """What the log adds to an end: the cause, the entry about it, and for how long to look."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from jobmond import __version__
 from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.analysis.diagnose import diagnose
+from jobmond.analysis.failures import History, failure_of
 from jobmond.analysis.logscan import Scan, tail_evidence
 from jobmond.analysis.mask import mask
 from jobmond.analysis.visible import visible
 from jobmond.model.job import Job, LogEvidence
 from jobmond.model.observation import Absent, LogTail, NotApplicable, Read, Reading, Unavailable
+from jobmond.model.outcome import Failure, Transition
 from jobmond.model.state import PostMortem
-from jobmond.reports.entry import entry
+from jobmond.reports.entry import Told, entry, entry_path
 
 _LAST_LINE_CHARS = 200
+_ALIKE = 10  # earlier failures that an entry names
 _UNKNOWN = "unknown"
 _RECORD_GONE = "record-gone"  # the reason of sources that forget what is over
 
@@ -32,6 +35,27 @@ class Autopsy:
     cause_changed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What the store knows beside a job: the cluster's failures, what the job went through."""
+
+    history: History = field(default_factory=History)
+    transitions: tuple[Transition, ...] = ()
+
+    def compared(self, job: Job, now: datetime) -> tuple[Job, tuple[Failure, ...]]:
+        """`job` with how its failure stands among those before it, and the earlier ones to look
+        at. It is part of the history from then on.
+        """
+        failed = failure_of(job, now)
+        if failed is None or job.diagnosis is None:
+            return job, ()
+        standing, alike = self.history.standing(failed), self.history.alike(failed)
+        before = self.history.before(failed)
+        self.history.add(failed)
+        earlier = dict.fromkeys((*alike[:_ALIKE], *([before] if before else [])))
+        return replace(job, diagnosis=replace(job.diagnosis, recurrence=standing)), tuple(earlier)
+
+
 def autopsy(
     job: Job,
     reading: Reading[LogTail],
@@ -41,11 +65,13 @@ def autopsy(
     sweeps: int,
     now: datetime,
     benign: Benign = NOTHING,
+    story: Story | None = None,
 ) -> Autopsy:
     """Look into an end that was seen in this sweep, or whose log was still wanted.
 
     The first look writes the entry whether there is a log or not; later ones, up to `sweeps`
-    more, rewrite it when they find something. A sweep that could not ask is no look.
+    more, rewrite it when they find something. A sweep that could not ask is no look. What is found
+    becomes part of the story's history.
     """
     due = job.post_mortem is PostMortem.PENDING and not isinstance(reading, NotApplicable)
     if not ended_now and not due:
@@ -80,9 +106,12 @@ def autopsy(
     if not better:
         return Autopsy(after)
     after = replace(after, log=evidence(after.log, reading, now=now))
+    after = replace(after, agent_log=f"{agent_logs}/{entry_path(after, now=now)}")
+    story = story or Story()
+    after, earlier = story.compared(after, now)
     looked = reading.looked if isinstance(reading, Absent) else ()
-    path, text = entry(after, now=now, scan=scan, version=__version__, looked=looked)
-    after = replace(after, agent_log=f"{agent_logs}/{path}")
+    told_of = Told(looked, story.transitions, earlier, agent_logs)
+    _, text = entry(after, now=now, scan=scan, version=__version__, told=told_of)
     return Autopsy(after, text, cause_changed=not ended_now and found.cause != told)
 
 

@@ -1,7 +1,7 @@
 """One sweep of one cluster: load, ask, decide, commit. The only place that awaits and decides."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import Conclusion, Setting, Terms, concluded, news_deliveries
 from jobmond.sweep.follow import followers
 from jobmond.sweep.observe import Answers, ask, log_asks, log_readers, read_logs
+from jobmond.sweep.past import Archives, past_of
 from jobmond.sweep.steadiness import Steadiness
 from jobmond.sweep.telling import say, say_denied
 from jobmond.sweep.trees import NO_TREES, Trees, look_at_trees
@@ -32,7 +33,7 @@ Call = Callable[..., Awaitable[Any]]
 ADOPT_SLACK = timedelta(minutes=5)
 
 
-class Memory(Protocol):
+class Memory(Archives, Protocol):
     """The part of the store that a sweep needs."""
 
     def snapshot(self, cluster: str, *, correct_since: datetime) -> ClusterSnapshot: ...
@@ -208,28 +209,33 @@ class Sweeper:
         Somebody who adds an id once more, and means the job that has ended, gets no second alarm.
         """
         fresh = [m.job for m in moves if m.before and m.before.birth is None and m.job.birth]
-        told: set[tuple[Kind, str, str | None]] = set()
-        for kind in {job.kind for job in fresh}:
-            ids = [job.native_id for job in fresh if job.kind is kind]
-            pairs = await self.call(self.memory.known, cluster, kind, ids)
-            told |= {(kind, native_id, birth) for native_id, birth in pairs}
+        told = await self._known(cluster, {(job.kind, job.native_id) for job in fresh})
         again = {job.id for job in fresh if (job.kind, job.native_id, job.birth) in told}
         return tuple(replace(m, silent=True) if m.job.id in again else m for m in moves)
 
     async def _unknown(self, cluster: str, found: Sequence[Found]) -> list[Found]:
         """What was found and is no incarnation that was tracked before."""
+        known = await self._known(cluster, {(f.kind, f.native_id) for f in found})
+        return [f for f in found if (f.kind, f.native_id, f.seen.birth) not in known]
+
+    async def _known(
+        self, cluster: str, named: Collection[tuple[Kind, str]]
+    ) -> set[tuple[Kind, str, str | None]]:
         known: set[tuple[Kind, str, str | None]] = set()
-        for kind in {f.kind for f in found}:
-            ids = [f.native_id for f in found if f.kind is kind]
+        for kind in {kind for kind, _ in named}:
+            ids = sorted(native_id for one, native_id in named if one is kind)
             pairs = await self.call(self.memory.known, cluster, kind, ids)
             known |= {(kind, native_id, birth) for native_id, birth in pairs}
-        return [f for f in found if (f.kind, f.native_id, f.seen.birth) not in known]
+        return known
 
     async def _commit(
         self, cluster: Cluster, past: ClusterSnapshot, look: Look, started_at: datetime
     ) -> Result:
         answers, moves, readings = look.answers, look.moves, look.readings
         now = self.clock.now()
+        before = await past_of(
+            cluster.name, moves, self.memory, self.call, terms=self.terms, now=now
+        )
         conclusion: Conclusion = await asyncio.to_thread(
             concluded,
             moves,
@@ -243,6 +249,7 @@ class Sweeper:
                 trees=look.trees,
                 infra_lines=cluster.infra_lines,
                 steady_since=self.steadiness.since,
+                past=before,
             ),
             look.read,
         )

@@ -55,6 +55,9 @@ async def test_every_address(path):
         assert (status, tracked["jobs"][0]["exit_code"]) == (200, 1)
         status, swept = await served.ask("POST", "/v1/sweeps", {"wait": True})
         assert (status, swept["clusters"][0]["name"]) == (200, "local")
+        status, failed = await served.ask("GET", "/v1/failures?since=2026-11-01T00:00:00Z")
+        assert (status, failed["failures"]) == (200, [])
+        assert (await served.ask("GET", "/v1/failures?since=yesterday"))[0] == 400
         assert await served.ask("GET", "/v1/followups?all=1") == (200, {"followups": []})
         status, closed = await served.ask("POST", "/v1/followups/1/close", {})
         assert (status, closed["exit_code"]) == (404, 1)

@@ -14,7 +14,7 @@ from jobmond.model.job import Choices, Job, LogEvidence
 from jobmond.model.observation import Facts, TaskCounts
 from jobmond.model.outcome import Diagnosis
 from jobmond.model.state import Bucket, Kind, State
-from jobmond.reports.entry import entry, entry_path, safe
+from jobmond.reports.entry import Told, entry, entry_path, safe
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 TRACEBACK = (
@@ -107,8 +107,11 @@ def test_the_front_matter_is_for_machines() -> None:
         "offset": 7,
         "fingerprint": "python-exception:ValueError:t.py/<module>:35bb93f2",
         "victims": None,
+        "summary": "ValueError: bad shape",
+        "recurrence": None,
         "run": "sft__a",
         "life": 2,
+        "states": ["FAILED"],
     }
 
 
@@ -133,7 +136,9 @@ def test_the_text_says_what_happened_how_it_is_known_and_what_next() -> None:
 
 def test_without_a_log_the_entry_says_where_it_was_looked_for() -> None:
     job = replace(a_job(), log=LogEvidence(status="absent", path=None, error=None))
-    _, text = entry(job, now=NOW, scan=None, version="1.0", looked=("/scratch/alice/*_4711.out",))
+    _, text = entry(
+        job, now=NOW, scan=None, version="1.0", told=Told(looked=("/scratch/alice/*_4711.out",))
+    )
     assert "- Looked at: nothing" in text
     assert "- Looked in: `/scratch/alice/*_4711.out`" in text
     assert front_matter(text)["log_window"] is None
@@ -247,7 +252,7 @@ def test_secrets_are_masked_wherever_they_come_from() -> None:
     facts = {"command": f"serve --api-key {token}", "reason": token, "workdir": f"/x/{token}"}
     job = replace(a_job(**facts), diagnosis=said)
     scan = tail_evidence(f"export HF_TOKEN={token}\n".encode(), at_start=True)
-    _, text = entry(job, now=NOW, scan=scan, version="1.0", looked=(token,))
+    _, text = entry(job, now=NOW, scan=scan, version="1.0", told=Told(looked=(token,)))
     assert token not in text
 
 

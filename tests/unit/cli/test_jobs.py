@@ -146,6 +146,32 @@ def test_history(fake, ctl, job):
     assert fake.queries("GET /v1/history") == [{"since": "2026-11-28T12:00:00Z", "job": "4711"}]
 
 
+def test_failures(fake, ctl):
+    disk = {
+        "fingerprint": "disk-full:OSError:-:0a0b0c0d",
+        "cause": "disk-full",
+        "summary": "OSError: no space",
+        "count": 3,
+        "first_at": "2026-11-29T08:00:00Z",
+        "last_at": "2026-11-29T11:00:00Z",
+        "clusters": ["leonardo"],
+        "runs": ["a"],
+        "jobs": ["leonardo/4711"],
+        "recurrence": {"words": "third time in three hours: not transient"},
+        "last": {"ref": "leonardo/4711", "agent_log": "/a/2026-11-29/leonardo-4711-a.md"},
+    }
+    fake.on("GET /v1/failures", {"failures": [disk]}, {"failures": []})
+    shown = ctl("failures", "--since", "1d").stdout
+    assert "│ 3     │ 12:00 │ 09:00 │ leonardo/4711 │ disk-full: OSError: no space │" in shown
+    assert "third time in three hours: not transient" in shown
+    assert "The entry about the last: /a/2026-11-29/leonardo-4711-a.md" in shown
+    assert ctl("failures").stdout == "Nothing has failed.\n"
+    assert fake.queries("GET /v1/failures") == [{"since": "2026-11-28T12:00:00Z"}, {}]
+    assert ctl("failures", "--json").stdout == '{"failures": []}\n'
+    assert ctl("failures", "--since", "soon").exit_code == 2
+    assert ctl("failures", "extra").exit_code == 2
+
+
 def test_followups_and_done(fake, ctl):
     fake.on("GET /v1/followups", {"followups": []})
     fake.on("POST /v1/followups/7/close", {"followup": {"id": 7}})

@@ -5,8 +5,8 @@ import sys
 import pytest
 
 COMMANDS = [
-    "add", "discover", "done", "events", "explain", "export", "followups", "history", "import",
-    "inspect", "label", "logs", "rm", "run", "schema", "show", "status", "sweep", "wait",
+    "add", "discover", "done", "events", "explain", "export", "failures", "followups", "history",
+    "import", "inspect", "label", "logs", "rm", "run", "schema", "show", "status", "sweep", "wait",
 ]  # fmt: skip
 HEAVY = (
     "sqlalchemy", "alembic", "pydantic", "pydantic_settings", "asyncssh", "kubernetes_asyncio",

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from jobmond.desk.budget import SweepBudget
+from jobmond.desk.failed import FailuresRequest, failures
 from jobmond.desk.peer import Rights
 from jobmond.desk.refusals import NotYours, UnknownJob
 from jobmond.desk.requests import (
@@ -21,7 +22,8 @@ from jobmond.desk.requests import (
     Wish,
 )
 from jobmond.errors import ConfigError, Refused
-from jobmond.model.state import Kind
+from jobmond.model.outcome import Diagnosis
+from jobmond.model.state import Kind, State
 from tests.doubles_desk import (
     ALICE,
     BARE_LOCAL,
@@ -135,6 +137,27 @@ async def test_sweep_of_an_unknown_cluster():
 
 
 # follow-ups
+
+
+async def test_failures_by_signature():
+    scene = Scene()
+    disk = Diagnosis("disk-full", "no space", fingerprint="disk-full:OSError:-:0a")
+    for nth in (1, 2):
+        over = job(f"leonardo/{nth}", id=nth, state=State.FAILED, diagnosis=disk)
+        scene.store.rows.append(replace(over, ended_at=NOW - timedelta(hours=nth), agent_log="/a"))
+    scene.store.rows.append(job("leonardo/3", id=3))
+    answer = await failures(scene.desk(), FailuresRequest(), ME)
+    [row] = answer["failures"]
+    assert (row["count"], row["cause"], row["jobs"]) == (
+        2,
+        "disk-full",
+        ["leonardo/1", "leonardo/2"],
+    )
+    assert (row["first_at"], row["last_at"]) == ("2026-11-29T16:00:00Z", "2026-11-29T17:00:00Z")
+    assert row["last"]["agent_log"] == "/a"
+    recent = FailuresRequest(since=NOW - timedelta(minutes=90))
+    [row] = (await failures(scene.desk(), recent, ME))["failures"]
+    assert (row["count"], row["recurrence"]["words"]) == (1, "first time")
 
 
 async def test_followups_open_and_all():
@@ -258,6 +281,7 @@ async def test_strangers_get_nothing_at_all():
         desk.discover(BOB),
         desk.track_found(("x",), BOB),
         desk.sweep(SweepRequest(), BOB),
+        failures(desk, FailuresRequest(), BOB),
         desk.followups(BOB, every=True),
         desk.close_followup(1, CloseRequest(), BOB),
         desk.announce(START, BOB),

@@ -49,7 +49,7 @@ def test_often_without_known_ages():
 
 def test_other_failures_do_not_count_but_the_last_is_named():
     found = recurrence([ago(9, DISK, 2), ago(3, DISK, 40)], fingerprint=OOM, at=NOW, elapsed_s=90)
-    assert found.words == "first time; the attempt before failed of disk-full"
+    assert found.words == "first time; the failure before was disk-full"
     assert (found.count, found.previous) == (1, DISK)
 
 
@@ -57,8 +57,8 @@ def test_attempts_that_all_die_at_the_same_age_whatever_they_say():
     found = recurrence([ago(9, DISK), ago(3, DISK)], fingerprint=OOM, at=NOW, elapsed_s=1_850)
     assert found.fixed_s == 1860
     assert found.words == (
-        "first time; the last three attempts all ended after about 31 minutes"
-        "; the attempt before failed of disk-full"
+        "first time; the last three failures all came after about 31 minutes"
+        "; the failure before was disk-full"
     )
 
 
