@@ -227,6 +227,15 @@ class SweepView:
 _ALONE = SweepView()
 
 
+@runtime_checkable
+class Knows(Protocol):
+    """A backend of one cluster whose source lies elsewhere: on the host of a launcher."""
+
+    async def knows(self, ask: Ask) -> bool:
+        """Whether its source knows the job, and that it runs on this cluster."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """What a rule sees of one life: the job as it was, and as this sweep sees it.

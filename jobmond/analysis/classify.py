@@ -35,6 +35,7 @@ def classified(
     bucket = (
         choices.bucket
         or (rule and rule.bucket)
+        or facts.bucket
         or _bucket_by_prefix(name)
         or read_as
         or Bucket.OTHER

@@ -34,14 +34,15 @@ class LaunchedTask:
 class Launched:
     """All that an output file has said so far.
 
-    `planned` is how many tasks there will be, as far as is known. `error` is why nothing, or not
-    all, was submitted. `calibrated` is (done, total) of the calibration's bar. `dry` says that
-    nothing was to be submitted, `spoken` that a job has printed something, `gave_up` that the
-    launcher ended because SLURM did not answer it, `may_fail` that a task goes on after one that
-    failed.
+    `host` is where it submits to, `planned` how many tasks there will be, as far as is known.
+    `error` is why nothing, or not all, was submitted. `calibrated` is (done, total) of the
+    calibration's bar. `dry` says that nothing was to be submitted, `spoken` that a job has printed
+    something, `gave_up` that the launcher ended because SLURM did not answer it, `may_fail` that a
+    task goes on after one that failed.
     """
 
     experiment: str | None = None
+    host: str | None = None
     tasks: tuple[LaunchedTask, ...] = ()
     planned: int = 0
     error: str | None = None
@@ -136,6 +137,7 @@ def launched(memory: Mapping[str, Any]) -> Launched:
     bar = memory.get("bar")
     return Launched(
         experiment=memory.get("experiment"),
+        host=memory.get("host"),
         tasks=tuple(tasks[n] for n in sorted(tasks)),
         planned=memory.get("planned", 0),
         error=memory.get("error"),

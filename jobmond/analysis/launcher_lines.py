@@ -32,7 +32,10 @@ _STAMP = r"(?:\[\d\d:\d\d:\d\d\]\s+|\s{11})?(?:(?:INFO|WARNING|ERROR)\s+)?"
 _ENTERED = re.compile(
     r"[^\s\w]{0,80} ?Entering Experiment \S{1,80} with id: (?P<id>[\w.-]{1,120})(?=\s|$)"
 )
-_PLANNED = re.compile(r"job \S{1,200} task (?P<n>\d{1,4}) slurm_config: ")
+_PLANNED = re.compile(
+    r"job \S{1,200} task (?P<n>\d{1,4}) slurm_config: "
+    r"(?:SlurmConfig\(host='(?P<host>[^']{1,255})')?"
+)
 _REFUSED = re.compile(_STAMP + r"Error running job (?P<name>[^\s:]{1,200}):")
 _APP = re.compile(r"\s*slurm(?:_tunnel)?://nemo_run/(?P<id>\d{1,12})(?=\s|$)")
 _SLURM = re.compile(r"\[SLURM\] Job (?P<id>\d{1,12}) - State: (?P<state>[A-Z_]{1,40}),")
@@ -98,6 +101,8 @@ def _entered(found: Found, memory: Memory) -> None:
 
 def _planned(found: Found, memory: Memory) -> None:
     memory["planned"] = max(memory.get("planned", 0), int(found["n"]) + 1)
+    if found["host"]:
+        memory["host"] = visible(found["host"])
 
 
 def _refused(found: Found, memory: Memory) -> None:

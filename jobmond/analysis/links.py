@@ -114,7 +114,7 @@ def joined(
     answers = {**dict(others), **answers}
     told = own.parts if isinstance(own, Seen) else ()
     parts = tuple(_grown(part, others, now) for part in merged(known, told, now))
-    if not any(part.links for part in parts):
+    if not any(part.links for part in parts) and not told:
         return own
     parts = tuple(replace(p, links=tuple(_answered(k, answers) for k in p.links)) for p in parts)
     verdicts = [_verdict(part, answers) for part in parts]
@@ -173,7 +173,7 @@ def _same_life(link: Link, said: Seen) -> bool:
 def _verdict(part: Part, answers: Mapping[str, Sighting]) -> Verdict:
     ran = [link for link in part.links if not link.waits]
     if not ran:
-        why = f"{part.name} is {part.native!r}, which proves nothing"
+        why = f"{part.name} is called {part.native}, which proves nothing"
         return Verdict(part, part.state, why)
     last = ran[-1]
     proved = part.state in (State.COMPLETED, State.CANCELLED)
@@ -237,7 +237,8 @@ def _whole(base: Seen, verdicts: Sequence[Verdict]) -> Seen:
         facts,
         tasks=_counts(verdicts) if len(verdicts) > 1 else None,
         restarts=max((_chain(verdict) for verdict in verdicts), default=0) or None,
-        reason=_reason(deciding, verdicts) or facts.reason,
+        reason=_goes_on(deciding) or facts.reason,
+        message=_left(deciding, verdicts),
         workdir=deciding.part.folder or facts.workdir,
     )
     native = link.native if link is not None and link.native else deciding.part.native
@@ -293,14 +294,18 @@ def _chain(verdict: Verdict) -> int:
     return sum(not link.waits for link in verdict.part.links) - 1 if verdict.part.chained else 0
 
 
-def _reason(deciding: Verdict, verdicts: Sequence[Verdict]) -> str | None:
-    if deciding.successor is not None:
-        nth = _chain(deciding) + 2
-        return f"job {nth} of its chain is {deciding.successor}"
+def _goes_on(deciding: Verdict) -> str | None:
+    if deciding.successor is None:
+        return None
+    return f"job {_chain(deciding) + 2} of its chain is {deciding.successor}"
+
+
+def _left(deciding: Verdict, verdicts: Sequence[Verdict]) -> str | None:
+    """What stays in the queue for ever; to remove it is for its owner."""
     left = next((verdict.left for verdict in verdicts if verdict.left is not None), None)
-    if left is not None and deciding.state in TERMINAL:
-        return f"{left} is left waiting for what never comes; scancel {left} removes it"
-    return None
+    if left is None or deciding.state not in TERMINAL:
+        return None
+    return f"{left} is left waiting for what never comes: scancel {left} removes it"
 
 
 def _counts(verdicts: Sequence[Verdict]) -> TaskCounts:

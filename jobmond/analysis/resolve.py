@@ -181,6 +181,7 @@ _FORGOTTEN_BY_SOURCES = (
     "log_path",
     "err_path",
     "tasks",
+    "bucket",
     "scores",
 )
 

@@ -16,7 +16,7 @@ from jobmond.analysis.visible import readable, visible
 from jobmond.analysis.worked import InfraLines
 from jobmond.app.iris import iris_parts
 from jobmond.app.kubernetes import backend, client, logs
-from jobmond.backends._files import FileReader
+from jobmond.app.launchers import launchers
 from jobmond.backends._trees import TreeReader
 from jobmond.errors import TransportError
 from jobmond.model.state import Kind
@@ -114,10 +114,11 @@ class Builder:
             transport = cast(Transport, old.transports[0])
         else:
             transport = registry.transports[kind](**options)
-        kinds = {Kind.SLURM: self._slurm(transport, table)}
-        files = FileReader(transport, log_dirs=table.log_dirs)
-        reach = Reach(transport, files, link, _trees(transport))
-        made = self._cluster(name, table, kinds, reach)
+        near = launchers(self.settings, name, table, transport)
+        kinds = {Kind.SLURM: self._slurm(transport, table), **near.backends}
+        made = self._cluster(
+            name, table, kinds, Reach(transport, near.logs, link, _trees(transport))
+        )
         if old is not None and same:
             made.logins_seen.update(old.logins_seen)
         return made
@@ -131,10 +132,11 @@ class Builder:
         }
         if await self._asks_slurm(name, table, here):
             kinds[Kind.SLURM] = self._slurm(here, table)
+        near = launchers(self.settings, name, table, here)
         link = ("local", table.slurm, table.bin_dir)
-        files = FileReader(here, log_dirs=table.log_dirs)
-        reach = Reach(here, files, link, _trees(here))
-        return self._cluster(name, table, kinds, reach)
+        return self._cluster(
+            name, table, {**kinds, **near.backends}, Reach(here, near.logs, link, _trees(here))
+        )
 
     def _iris_cluster(self, name: str, table: IrisCluster) -> Cluster:
         made = iris_parts(name, table, grace_s=self.settings.grace.total_seconds())

@@ -1,6 +1,7 @@
 """Commands about single jobs: add, label, rm, show, history."""
 
 import re
+import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 from jobmond.cli.session import Session, say, show_json, surface
 from jobmond.cli.session import show as show_lines
 from jobmond.cli.wire import ANSWER_S
-from jobmond.model.state import Kind
+from jobmond.model.state import FILE_REF, Kind
 from jobmond.reports.choose import nearest, the_bucket
 from jobmond.reports.lists import history_text
 from jobmond.reports.show import show_text
@@ -37,6 +38,8 @@ _CHOICES = ("bucket", "run", "name", "description", "type")
 @click.option("--run", help="The name that restart copies share.")
 @click.option("--user")
 @click.option("--log", "log", metavar="PATH", help="Where the job's log is.")
+@click.option("--nel-command", metavar="CMD", help="How nel is called for this job.")
+@click.option("--nel-home", metavar="DIR", help="The home folder of whoever called nel.")
 @click.option("--submitted", metavar="T", help="When it was submitted, as a hint.")
 @surface
 def add(
@@ -54,10 +57,14 @@ def add(
     run: str | None,
     user: str | None,
     log: str | None,
+    nel_command: str | None,
+    nel_home: str | None,
     submitted: str | None,
 ) -> int:
     """Track jobs. `-` reads ids, or lines `Submitted batch job N`, from standard input."""
     wanted = [*_expanded(ids), *more_ids]
+    if not wanted and kind == Kind.LAUNCHER and log is not None:
+        wanted = [FILE_REF + Path(log).name]  # until the file names its experiment
     if not wanted:
         raise click.UsageError("name at least one ID, or `-` to read them from standard input")
     body = {
@@ -72,6 +79,8 @@ def add(
         "run": run,
         "user": user,
         "log": _log_path(log, kind) if log is not None else None,
+        "nel_command": shlex.split(nel_command) if nel_command else None,
+        "nel_home": str(Path(nel_home).expanduser().absolute()) if nel_home else None,
         "submitted_at": session.when(submitted),
     }
     timeout_s = max(ANSWER_S, len(wanted) * ADD_S)
@@ -110,7 +119,7 @@ def ids_in(lines: Iterable[str]) -> list[str]:
 def _log_path(text: str, kind: str | None) -> str:
     if text.startswith("/"):
         return text
-    if kind == Kind.LOCAL:
+    if kind in (Kind.LOCAL, Kind.LAUNCHER):
         return str(Path(text).absolute())
     raise click.BadParameter(f"--log needs an absolute path, not {text!r}: it is on the cluster")
 

@@ -10,18 +10,20 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jobmond.analysis.instants import instant
+from jobmond.analysis.links import LINKED
 from jobmond.app import App
 from jobmond.desk.aim import ClusterInfo, Target
 from jobmond.desk.budget import SweepBudget
 from jobmond.desk.desk import Desk
 from jobmond.desk.peer import Rights
-from jobmond.desk.requests import LocalExit
+from jobmond.desk.requests import AddRequest, LocalExit
 from jobmond.desk.shelf import Found
 from jobmond.desk.sweeps import RequestSweep
 from jobmond.errors import Refused
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.observation import Ask, Facts, Gone
 from jobmond.model.state import Bucket, Kind
+from jobmond.ports import Knows
 from jobmond.settings import Settings
 from jobmond.settings.clusters import IrisCluster, SlurmCluster
 from jobmond.sweep.logs import log_text
@@ -64,6 +66,7 @@ def desk_of(
         last_answer=last_answer,
         sinks=app.sink_names,
         recent=settings.recent,
+        locate=counter.locate,
         budget=SweepBudget(per_hour=settings.on_demand_per_hour, burst=settings.on_demand_burst),
     )
 
@@ -107,6 +110,30 @@ class Counter:
     def validate_id(self, cluster: str, kind: str, native_id: str) -> str | None:
         backends = self._app.clusters[cluster].backends
         return next(b.valid_id(native_id) for k, b in backends.items() if k == kind)
+
+    async def locate(self, word: str, request: AddRequest) -> str | None:
+        """The one cluster whose launcher knows where the jobs of `word` run."""
+        ask = Ask(
+            word,
+            birth=None,
+            added_at=self._app.clock.now(),
+            facts=Facts(log_path=request.wish.log_path),
+            command=request.wish.nel_command,
+            home=request.wish.nel_home,
+        )
+        asked = {
+            name: backend
+            for name, cluster in self._app.clusters.items()
+            for kind, backend in cluster.backends.items()
+            if kind in LINKED
+            and request.kind in (None, kind)
+            and backend.valid_id(word) is None
+            and isinstance(backend, Knows)
+        }
+        if len(asked) < 2:
+            return None
+        known = [name for name, backend in asked.items() if await backend.knows(ask)]
+        return known[0] if len(known) == 1 else None
 
     async def read_log(self, job: Job, *, n: int, after: int | None) -> Mapping[str, Any]:
         cluster = self._app.clusters.get(job.cluster)

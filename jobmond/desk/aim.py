@@ -122,7 +122,7 @@ def _readings(
             if kind is not None and k is not kind:
                 continue
             # A bare number is a process only where it cannot be anything else.
-            sure = kind is Kind.LOCAL or all(x.kinds == (Kind.LOCAL,) for x in asked)
+            sure = kind is Kind.LOCAL or all(_sources(x) == (Kind.LOCAL,) for x in asked)
             form = native
             if k is Kind.LOCAL and sure and _DIGITS.fullmatch(native):
                 form = f"pid-{native}"
@@ -137,11 +137,17 @@ def _readings(
     return active or [t for _, t in readings], complaints
 
 
+def _sources(cluster: ClusterInfo) -> tuple[Kind, ...]:
+    """The kinds of jobs there whose ids have no form of their own."""
+    return tuple(kind for kind in cluster.kinds if kind not in (Kind.NEL, Kind.LAUNCHER))
+
+
 def _said(target: Target, word: str, kind: Kind | None, place: ClusterInfo | None) -> Target:
     missing = []
     if place is None:
         missing.append(f"cluster {target.cluster}")
-    if kind is None and (place is None or len(place.kinds) > 1):
+    alone = place is not None and _sources(place) == (target.kind,)
+    if kind is None and not alone:
         missing.append(f"kind {target.kind}")
     if not missing:
         return target

@@ -27,7 +27,7 @@ from jobmond.desk.requests import (
     SweepRequest,
     Wish,
 )
-from jobmond.desk.shelf import Call, Found, Handover, Shelf
+from jobmond.desk.shelf import Call, Found, Handover, Locate, Shelf, nobody_knows
 from jobmond.desk.sweeps import RequestSweep, SweepAsks
 from jobmond.desk.track import Asker, Subject
 from jobmond.desk.unregistered import called, pointer, subject_of
@@ -55,6 +55,7 @@ class Desk:
     what `request_sweep` last answered for a cluster in this run of the daemon. `wake` tells the
     schedule that there may be something to watch.
     `changed` is called after something that `status` shows was changed by a person.
+    `locate` says on which cluster the jobs of a launcher run, where it alone can tell.
     `sinks` are the names of those configured. `recent` is how long a job that ended stays in
     `status`. Every method wants the peer, and raises `NotYours` where that user may not.
     """
@@ -79,6 +80,7 @@ class Desk:
     recent: timedelta = timedelta(hours=24)
     budget: SweepBudget = field(default_factory=SweepBudget)
     handover: Handover | None = None
+    locate: Locate = nobody_knows
     _bell: Bell = field(default_factory=Bell, init=False)
     _logs: LogQueue = field(default_factory=LogQueue, init=False)
 
@@ -158,6 +160,8 @@ class Desk:
         if request.wish.log_path is not None:
             # The daemon reads it with its own rights, here or at the far side.
             self.rights.check_all(peer, "name a log to read")
+        if request.wish.nel_command or request.wish.nel_home is not None:
+            self.rights.check_all(peer, "name a program to call")
         if request.cluster is not None:
             cluster_named(request.cluster, self.clusters())
         if len(request.ids) == 1:
@@ -289,12 +293,16 @@ class Desk:
             return {**row_of(word), **row_refused(refusal)}
 
     async def _add_one(self, word: str, request: AddRequest, asker: Asker) -> Row:
+        clusters = self.clusters()
+        if request.cluster is None:
+            there = await self.locate(word, request)
+            clusters = [c for c in clusters if c.name == there] if there else clusters
         try:
             target = aim(
                 word,
                 kind=request.kind,
                 cluster=request.cluster,
-                clusters=self.clusters(),
+                clusters=clusters,
                 validate_id=self.validate_id,
             )
         except ConfigError:

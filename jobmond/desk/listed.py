@@ -9,6 +9,8 @@ from jobmond.desk.refusals import listed, quoted
 from jobmond.errors import ConfigError, JobmondError, Refused
 from jobmond.model.state import Kind
 
+_INVOCATION_CHARS = 16  # an invocation of nel may be all digits
+
 Names = Mapping[str, Set[str]]
 """By cluster, in lower case: its name, its hosts, and what those hosts are otherwise called."""
 
@@ -73,7 +75,8 @@ def _clusters(
 
 def _target(entry: Entry, there: Sequence[ClusterInfo], validate_id: ValidateId) -> Target:
     kind = None if entry.type is None else Kind(entry.type)
-    if kind is Kind.NEL and entry.id.isascii() and entry.id.isdigit():
+    bare = entry.id.isascii() and entry.id.isdigit() and len(entry.id) < _INVOCATION_CHARS
+    if kind in (Kind.NEL, Kind.LAUNCHER) and bare:
         kind = Kind.SLURM
     if kind is not None and not any(kind in c.kinds for c in there):
         raise Refused(f"jobs of type {entry.type} cannot be watched there in this version")

@@ -48,6 +48,8 @@ class Wish:
     run: str | None = None
     user: str | None = None
     log_path: str | None = None
+    nel_command: tuple[str, ...] = ()
+    nel_home: str | None = None
     labels_add: frozenset[str] = frozenset()
     labels_remove: frozenset[str] = frozenset()
     session: Mapping[str, Any] | None = None
@@ -79,6 +81,8 @@ class AddRequest:
             "labels": _LABELS,
             "user": _USER,
             "log": _PATH,
+            "nel_command": Many(_WORD, 64),
+            "nel_home": _PATH,
             "submitted_at": Instant(),
         }
         given = read_object(body, form, required=("ids",))
@@ -314,6 +318,8 @@ def _wish(given: Mapping[str, Any]) -> Wish:
         run=_discreet(given.get("run")),
         user=given.get("user"),
         log_path=given.get("log"),
+        nel_command=tuple(given.get("nel_command", ())),
+        nel_home=given.get("nel_home"),
         labels_add=frozenset(given.get("labels", ()) or given.get("labels_add", ())),
         labels_remove=frozenset(given.get("labels_remove", ())),
     )

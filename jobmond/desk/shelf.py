@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from jobmond.desk.peer import Peer
-from jobmond.desk.requests import ImportRequest
+from jobmond.desk.requests import AddRequest, ImportRequest
 from jobmond.model.commit import Added
 from jobmond.model.job import Choices, Classified, ClusterHealth, Job
 from jobmond.model.observation import Facts, Seen
@@ -162,3 +162,14 @@ class Found:
     @property
     def ref(self) -> str:
         return f"{self.cluster}/{self.native_id}"
+
+
+class Locate(Protocol):
+    """Says on which cluster the jobs of a launcher run, where it alone can tell."""
+
+    def __call__(self, word: str, request: AddRequest, /) -> Awaitable[str | None]: ...
+
+
+async def nobody_knows(word: str, request: AddRequest) -> str | None:
+    """Where no launcher is asked."""
+    return None

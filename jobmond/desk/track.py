@@ -75,6 +75,8 @@ def chosen(old: Choices, wish: Wish) -> Choices:
         run=wish.run or old.run,
         user=wish.user or old.user,
         log_path=wish.log_path or old.log_path,
+        nel_command=wish.nel_command or old.nel_command,
+        nel_home=wish.nel_home or old.nel_home,
         session=wish.session or old.session,
         last_status=wish.last_status or old.last_status,
         labels_added=(old.labels_added | wish.labels_add) - wish.labels_remove,

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from jobmond.model.metrics import Segment
-from jobmond.model.state import State
+from jobmond.model.state import Bucket, Kind, State
 
 T = TypeVar("T")
 
@@ -58,6 +58,7 @@ class Facts:
     suspended: bool = False  # SUSPENDED and STOPPED never stall
     tasks: TaskCounts | None = None
     progress: str | None = None  # what it is doing, in a few words
+    bucket: Bucket | None = None  # where its kind alone says what it is
     scores: Mapping[str, float] | None = None  # of an evaluation, by benchmark, in per cent
     detailed: bool = False  # the expensive question (scontrol) has been answered for this state
     message: str | None = None  # what the source says about the reason; may hold newlines
@@ -228,7 +229,8 @@ class LogTail:
 
     `size_bytes` is the size of the whole file at the far side, `tail` its last bytes (as many as
     asked for, or all), beginning at byte `offset`. `mtime_at` is the file's modification time.
-    `news` is what `LogAsk.follow` asked for, None where it did not, or the source cannot.
+    `news` is what `LogAsk.follow` asked for, None where it did not, or the source cannot. With
+    `joined` it is made of the ends of several files, and its bytes have no place in any of them.
     """
 
     path: str
@@ -238,6 +240,7 @@ class LogTail:
     offset: int
     tail: bytes
     news: LogNews | None = None
+    joined: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +248,7 @@ class LogAsk:
     """One log to read: the path the scheduler names and where to look when it is not there.
 
     `native_id` is used for the fallback listing (`*_<id>.out` in `workdir`, one level).
-    `tail_bytes` bounds what travels of its end.
+    `tail_bytes` bounds what travels of its end. `kind` is the job's.
     """
 
     native_id: str
@@ -253,6 +256,7 @@ class LogAsk:
     workdir: str | None
     tail_bytes: int
     follow: Follow | None = None
+    kind: Kind | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,11 +211,6 @@ def _without_effect(settings: Settings) -> Iterator[str]:
 
     Whoever relies on one must not find out from what did not happen.
     """
-    for key in ("nel", "launcher"):
-        if getattr(settings, key) != Settings.model_fields[key].get_default(
-            call_default_factory=True, validated_data={}
-        ):
-            yield f"{key} has no effect in this version"
     for name, cluster in settings.clusters.items():
         if cluster.ckpt_dirs:
             yield f"clusters.{name}.ckpt_dirs has no effect in this version"

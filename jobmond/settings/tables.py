@@ -50,23 +50,28 @@ class Database(Table):
 
 
 class Nel(Table):
-    """`[nel]`: the nemo-evaluator launcher."""
+    """`[nel]`: the nemo-evaluator launcher of this host. A job may have its own, by `add`."""
 
     command: Command = ()
-    """How it is called; default what is on PATH."""
+    """How it is called; default `nemo-evaluator-launcher`, as it is on PATH."""
     home: LocalPath | None = None
-    """Its home folder."""
+    """The home folder of whoever launches, or `.nemo-evaluator` in it; default that of jobmond."""
     exec_db: LocalPath | None = None
-    """Its execution database."""
+    """Its execution database; default `.nemo-evaluator/exec-db/exec.v1.jsonl` in `home`."""
+    timeout: Interval = timedelta(seconds=45)
+    """How long it may take to tell about one invocation; it has no time limit of its own."""
 
 
 class Launcher(Table):
-    """`[launcher]`: the experiment launcher."""
+    """`[launcher]`: the experiment launcher (NeMo-Run) of this host."""
 
     home: LocalPath | None = None
-    """Its home folder."""
+    """Its home folder, with its `.slurm_jobs`; default `$NEMORUN_HOME`, or `~/.nemo_run`."""
     experiments_dir: LocalPath | None = None
-    """Where it keeps its experiments."""
+    """Where it keeps its experiments, if not in `experiments` there."""
+    silent: Interval = timedelta(hours=1)
+    """An output file that names no job and has not grown for this long is that of a launcher which
+    is gone."""
 
 
 _TEMPLATE = re.compile(r"\\g<([^>]*)>|\\(.?)", re.DOTALL)

@@ -29,7 +29,7 @@ def joined(old: Choices, new: Choices) -> Choices:
         one.name: value
         for one in fields(Choices)
         if one.name not in ("labels_added", "labels_removed", "owner", "owner_uid")
-        and (value := getattr(new, one.name)) is not None
+        and (value := getattr(new, one.name)) not in (None, ())
     }
     first: dict[str, Any] = {}
     if old.owner is None and new.owner is not None:

@@ -24,7 +24,7 @@ async def log_text(
     """
     wanted = job.choices.log_path or job.log.path or job.facts.log_path
     size = min(MAX_BYTES, max(MIN_BYTES, n * LINES_BYTES))
-    ask = LogAsk(job.native_id, wanted, job.facts.workdir, size)
+    ask = LogAsk(job.native_id, wanted, job.facts.workdir, size, kind=job.kind)
     readings = await cluster.logs.read_tails([ask], now=now, timeout_s=cluster.budget_s / 2)
     reading = readings[job.native_id]
     if isinstance(reading, Read):

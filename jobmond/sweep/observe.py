@@ -193,7 +193,10 @@ def log_asks(
         size = tail_bytes if whole else RUNNING_TAIL_BYTES
         path = job.choices.log_path or job.facts.log_path
         size = min(size, tail_bytes)
-        asks.append(LogAsk(job.native_id, path, job.facts.workdir, size, wanted))
+        # A launcher's file is on this host; what its jobs wrote elsewhere counts once they ended.
+        near = job.kind is Kind.LAUNCHER and job.state not in TERMINAL
+        folder = None if near else job.facts.workdir
+        asks.append(LogAsk(job.native_id, path, folder, size, wanted, kind=job.kind))
     return asks
 
 

@@ -120,7 +120,8 @@ def scanned(reading: Reading[LogTail], benign: Benign = NOTHING) -> Scan | None:
     if not isinstance(reading, Read):
         return None
     tail = reading.value
-    return tail_evidence(tail.tail, at_start=tail.offset == 0, offset=tail.offset, benign=benign)
+    offset = None if tail.joined else tail.offset
+    return tail_evidence(tail.tail, at_start=offset == 0, offset=offset, benign=benign)
 
 
 def evidence(known: LogEvidence, reading: Reading[LogTail], *, now: datetime) -> LogEvidence:

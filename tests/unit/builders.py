@@ -19,7 +19,7 @@ def at(minutes: float) -> datetime:
 def job(native_id: str = "4711", **changes) -> Job:
     """A tracked job, seen RUNNING, born at 100."""
     base = Job(
-        id=int(native_id.split("_", maxsplit=1)[0]) if native_id[:1].isdigit() else 1,
+        id=int(head) if (head := native_id.split("_", maxsplit=1)[0]).isdecimal() else 1,
         cluster="lab",
         kind=Kind.SLURM,
         native_id=native_id,

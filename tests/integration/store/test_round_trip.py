@@ -45,6 +45,7 @@ FACTS = Facts(
     progress="calibrating 14/32",
     message="pulling image\nback-off",
     misses=2,
+    bucket=Bucket.EVAL,
     scores={"MMLU-Pro": 42.26},
     detailed=True,
 )

@@ -112,9 +112,19 @@ def test_a_lost_exec_db_does_not_lose_a_job_that_slurm_knows():
 
 
 def test_without_links_the_sources_word_is_all_there_is():
-    local = nel(part(0, word="running"))
-    assert whole(local, {}) is local
+    alone = seen(State.RUNNING)
+    assert whole(alone, {}) is alone
     assert whole(Gone("not_found"), {}) == Gone("not_found")
+
+
+def test_parts_without_links_are_what_their_source_says():
+    rows = [part(0, word="success"), part(1, state=State.FAILED, word="failed")]
+    found = whole(nel(*rows), {})
+    assert found.state is State.FAILED
+    assert found.facts.tasks.failed == (f"{INVOCATION}.1",)
+    assert whole(nel(part(0, word="pending")), {}) == Unreachable(
+        f"{INVOCATION}.0 is called pending, which proves nothing"
+    )
 
 
 def test_a_link_that_slurm_knows_no_more_is_lost_with_its_job():
@@ -210,8 +220,8 @@ class TestChain:
         never = SLURM | {"4716": seen(State.PENDING, reason="DependencyNeverSatisfied")}
         found = whole(nel(part(0, "4712")), never, known)
         assert found.state is State.COMPLETED
-        assert found.facts.reason == (
-            "4716 is left waiting for what never comes; scancel 4716 removes it"
+        assert found.facts.message == (
+            "4716 is left waiting for what never comes: scancel 4716 removes it"
         )
 
     def test_the_length_of_a_chain_is_kept(self):

@@ -221,3 +221,23 @@ def test_discover_and_track(fake, ctl):
     assert "│ vega/8 │ n    │ RUNNING │ alice │" in ctl("discover").stdout
     assert ctl("discover", "--track").stdout == "vega/8 added\n"
     assert fake.bodies("POST /v1/discover") == [{"refs": ["vega/8"]}]
+
+
+def test_a_launchers_job_is_named_by_its_output_until_that_names_it(
+    fake, ctl, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    fake.on("POST /v1/jobs", {"jobs": [ADDED]})
+    ctl("add", "--kind", "launcher", "--log", "out/ptq.log")
+    [body] = fake.bodies("POST /v1/jobs")
+    assert body["ids"] == ["file:ptq.log"]
+    assert body["log"] == f"{tmp_path}/out/ptq.log"
+
+
+def test_a_job_may_have_its_own_nel(fake, ctl, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fake.on("POST /v1/jobs", {"jobs": [ADDED]})
+    ctl("add", "65f68ad6c803b542", "--nel-command", "uv run nel", "--nel-home", "bob")
+    [body] = fake.bodies("POST /v1/jobs")
+    assert body["nel_command"] == ["uv", "run", "nel"]
+    assert body["nel_home"] == f"{tmp_path}/bob"

@@ -186,3 +186,50 @@ def test_any_word_is_one_reading_or_one_line(word):
         assert refusal.exit_code in (1, 2)
     else:
         assert valid(target.cluster, target.kind, target.native_id) is None
+
+
+LAUNCHING = ClusterInfo("leonardo", "slurm", (Kind.SLURM, Kind.NEL, Kind.LAUNCHER))
+HERE = ClusterInfo("local", "local", (Kind.LOCAL, Kind.NEL, Kind.LAUNCHER))
+
+
+def launched(cluster, kind, native_id):
+    """Forms like those of the real sources."""
+    if kind is Kind.NEL:
+        good = len(native_id) == 16 and set(native_id) <= set("0123456789abcdef")
+    elif kind is Kind.LAUNCHER:
+        good = native_id.startswith(("cicd_", "file:"))
+    else:
+        return valid(cluster, kind, native_id)
+    return None if good else f"{native_id} is no {kind} job"
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("65f68ad6c803b542", Kind.NEL),
+        ("cicd_1795968996253503257", Kind.LAUNCHER),
+        ("4711", Kind.SLURM),
+    ],
+)
+def test_the_form_of_an_id_tells_its_kind(word, kind):
+    target = aim(word, kind=None, cluster=None, clusters=[LAUNCHING], validate_id=launched)
+    assert (target.ref, target.kind) == (f"leonardo/{word}", kind)
+    assert target.guessed == f"'{word}' taken as leonardo/{word}: cluster leonardo, kind {kind}"
+
+
+def test_a_launcher_beside_makes_no_kind_of_a_number_a_guess():
+    target = aim("4711", kind=None, cluster="leonardo", clusters=[LAUNCHING], validate_id=launched)
+    assert target == Target("leonardo", Kind.SLURM, "4711")
+    target = aim("4711", kind=None, cluster=None, clusters=[HERE], validate_id=launched)
+    assert target.ref == "local/pid-4711"
+
+
+def test_an_invocation_that_may_run_here_or_there_is_ambiguous():
+    with pytest.raises(Refused, match=r"leonardo/65f6.*local/65f6"):
+        aim(
+            "65f68ad6c803b542",
+            kind=None,
+            cluster=None,
+            clusters=[LAUNCHING, HERE],
+            validate_id=launched,
+        )

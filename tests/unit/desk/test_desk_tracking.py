@@ -282,3 +282,35 @@ async def test_a_recycled_id_is_not_the_tracked_job():
     scene.store.untrack(1, by="x", now=NOW)
     [row] = await scene.desk().track_found(("leonardo/4711",), ME)
     assert row["created"] is True
+
+
+# launchers
+
+
+async def test_a_launcher_that_knows_where_its_jobs_run_is_asked():
+    scene = Scene(clusters=[LEONARDO, JURECA])
+    desk = scene.desk()
+    asked = []
+
+    async def locate(word, request):
+        asked.append((word, request.kind))
+        return "jureca"
+
+    desk.locate = locate
+    [row] = await desk.add(AddRequest(("4711",)), ME)
+    assert row["ref"] == "jureca/4711"
+    assert row["guessed"] == "'4711' taken as jureca/4711: cluster jureca, kind slurm"
+    [row] = await desk.add(AddRequest(("4712",), cluster="leonardo"), ME)
+    assert (row["ref"], asked) == ("leonardo/4712", [("4711", None)])
+
+
+@pytest.mark.parametrize("wish", [Wish(nel_command=("/tmp/nel",)), Wish(nel_home="/home/bob")])
+async def test_only_those_over_all_name_a_program_to_call(wish):
+    scene = Scene(rights=SHARED)
+    with pytest.raises(NotYours, match="name a program to call"):
+        await scene.desk().add(AddRequest(("4711",), wish=wish), ALICE)
+    assert scene.store.rows == []
+    scene = Scene()
+    await scene.desk().add(AddRequest(("4711",), wish=wish), ME)
+    assert scene.store.rows[0].choices.nel_command == wish.nel_command
+    assert scene.store.rows[0].choices.nel_home == wish.nel_home

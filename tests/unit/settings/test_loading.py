@@ -129,10 +129,7 @@ def test_what_has_no_effect_yet_is_said(read: Read) -> None:
         ckpt_dirs = ["/x"]
         """
     )
-    assert loaded.warnings == (
-        "nel has no effect in this version",
-        "clusters.x.ckpt_dirs has no effect in this version",
-    )
+    assert loaded.warnings == ("clusters.x.ckpt_dirs has no effect in this version",)
 
 
 def test_the_sink_of_registry_files_is_nobody_s_to_configure(read: Read) -> None:
