@@ -7,6 +7,7 @@ from jobmond.analysis.mask import mask
 from jobmond.analysis.visible import readable, visible
 from jobmond.model.job import Job
 from jobmond.model.observation import Absent, LogAsk, LogTail, Read, Unavailable
+from jobmond.model.state import TERMINAL, Kind
 from jobmond.sweep.cluster import Cluster
 
 LINES_BYTES = 200  # bytes fetched for each line that was asked for; longer lines make fewer lines
@@ -24,7 +25,9 @@ async def log_text(
     """
     wanted = job.choices.log_path or job.log.path or job.facts.log_path
     size = min(MAX_BYTES, max(MIN_BYTES, n * LINES_BYTES))
-    ask = LogAsk(job.native_id, wanted, job.facts.workdir, size, kind=job.kind)
+    near = job.kind is Kind.LAUNCHER and job.state not in TERMINAL
+    folder = None if near else job.facts.workdir
+    ask = LogAsk(job.native_id, wanted, folder, size, kind=job.kind)
     readings = await cluster.logs.read_tails([ask], now=now, timeout_s=cluster.budget_s / 2)
     reading = readings[job.native_id]
     if isinstance(reading, Read):
