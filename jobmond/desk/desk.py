@@ -157,11 +157,8 @@ class Desk:
             Refused: the only id is ambiguous, or surely nobody's.
         """
         asker = await self.asker(peer)
-        if request.wish.log_path is not None:
-            # The daemon reads it with its own rights, here or at the far side.
-            self.rights.check_all(peer, "name a log to read")
-        if request.wish.nel_command or request.wish.nel_home is not None:
-            self.rights.check_all(peer, "name a program to call")
+        for power in request.wish.powers():
+            self.rights.check_all(peer, power)
         if request.cluster is not None:
             cluster_named(request.cluster, self.clusters())
         if len(request.ids) == 1:
@@ -293,10 +290,8 @@ class Desk:
             return {**row_of(word), **row_refused(refusal)}
 
     async def _add_one(self, word: str, request: AddRequest, asker: Asker) -> Row:
-        clusters = self.clusters()
-        if request.cluster is None:
-            there = await self.locate(word, request)
-            clusters = [c for c in clusters if c.name == there] if there else clusters
+        there = None if request.cluster else await self.locate(word, request)
+        clusters = [c for c in self.clusters() if there in (None, c.name)]
         try:
             target = aim(
                 word,

@@ -55,6 +55,14 @@ class Wish:
     session: Mapping[str, Any] | None = None
     last_status: str | None = None
 
+    def powers(self) -> list[str]:
+        """What of this the daemon does with its own rights, here or at the far side."""
+        given = (
+            (self.log_path, "name a log to read"),
+            (self.nel_command or self.nel_home, "name a program to call"),
+        )
+        return [power for value, power in given if value]
+
     def words(self) -> dict[str, Any]:
         """What was given, as plain JSON values for the audit trail."""
         given = {f.name: getattr(self, f.name) for f in fields(self)}
