@@ -14,12 +14,14 @@ journal = structlog.get_logger("jobmond.sweep")
 
 
 def say(cluster: Cluster, answers: Answers, moves: Sequence[Move]) -> None:
+    """What was not understood, and which jobs could not be moved: each reason when it comes up."""
     for complaint in answers.complaints:
         journal.warning("not understood", cluster=cluster.name, what=complaint)
     if answers.trouble is not None:
         return
     for move in moves:
-        if move.error is not None:
+        known = move.before.note if move.before is not None else None
+        if move.error is not None and move.error != known:
             journal.warning("not moved", job=move.job.ref, why=move.error)
 
 
