@@ -88,14 +88,12 @@ def _real_name(table: SlurmCluster | LocalCluster) -> Callable[[str], str | None
     """What ssh_config makes of a host. Blocks: reads files."""
     if isinstance(table, LocalCluster) or table.transport == "local":
         return _none
+    return partial(_resolved, table.ssh_config_file)
+
+
+def _resolved(config: Path | None, host: str) -> str | None:
     from jobmond.transports.ssh.aliases import real_name  # brings asyncssh
 
-    return partial(_resolved, real_name, table.ssh_config_file)
-
-
-def _resolved(
-    real_name: Callable[[str, Path | None], str | None], config: Path | None, host: str
-) -> str | None:
     return real_name(host, config)
 
 
