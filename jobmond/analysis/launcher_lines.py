@@ -75,6 +75,11 @@ def take(segment: Segment, memory: Memory) -> None:
         _first(_OWN, text.rstrip(), memory)
 
 
+def printed_by_a_job(line: str) -> bool:
+    """Whether a line of an output file is what one of the launcher's jobs printed."""
+    return _PREFIX.match(line) is not None
+
+
 def _first(table: "tuple[Row, ...]", text: str, memory: Memory) -> None:
     """What the first pattern that is found makes of it."""
     for pattern, note in table:

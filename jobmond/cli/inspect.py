@@ -15,6 +15,7 @@ from jobmond.analysis.choosing import choose
 from jobmond.analysis.diagnoser import Diagnoser, Evidence
 from jobmond.analysis.judge import LATCHED, STEPPED
 from jobmond.analysis.launcher import Launched, events, launched
+from jobmond.analysis.launcher_lines import printed_by_a_job
 from jobmond.analysis.logscan import Scan, tail_evidence
 from jobmond.analysis.logstate import LogState
 from jobmond.analysis.reading import Candidate, LogReader
@@ -26,7 +27,7 @@ from jobmond.cli.sieve import Sieve, Sums, is_file
 from jobmond.cli.windows import read_evidence
 from jobmond.errors import ConfigError
 from jobmond.model.outcome import Diagnosis
-from jobmond.model.state import Bucket
+from jobmond.model.state import Bucket, State
 from jobmond.registry import parsers, rules
 from jobmond.reports.choose import nearest
 from jobmond.reports.folder import folder_document, folder_text
@@ -159,6 +160,8 @@ def _conclusion(
 ) -> Inspection:
     state = found.state if found is not None else LogState(own_steps=True)
     said = _launched(found)
+    if said is not None and diagnosis is not None and not _about_its_jobs(said, diagnosis):
+        diagnosis = None
     return Inspection(
         path=path,
         dialect=found.parser.name if found is not None else "unknown",
@@ -182,6 +185,12 @@ def _launched(found: Candidate | None) -> Launched | None:
     if found is None or found.parser.name != "launcher":
         return None
     return launched(found.memory)
+
+
+def _about_its_jobs(said: Launched, diagnosis: Diagnosis) -> bool:
+    """Once a job is submitted, what breaks in the launcher itself says nothing about the job."""
+    over = said.state in (State.FAILED, State.CANCELLED)
+    return over or not said.jobs or any(map(printed_by_a_job, diagnosis.excerpt[:1]))
 
 
 def _launched_phase(said: Launched, diagnosis: Diagnosis | None) -> str:

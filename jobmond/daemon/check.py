@@ -3,6 +3,7 @@
 import asyncio
 import glob
 import os
+import shlex
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,9 +14,10 @@ from jobmond.analysis.activejobs import MalformedRegistry, parsed
 from jobmond.app import outlets_of
 from jobmond.app.clusters import Builder
 from jobmond.app.ops_files import OpsFiles
+from jobmond.backends.nel import NelBackend
 from jobmond.clock import SystemClock
 from jobmond.errors import JobmondError, SinkRetry
-from jobmond.model.state import ClusterStatus
+from jobmond.model.state import ClusterStatus, Kind
 from jobmond.ports import Clock, FarSink
 from jobmond.settings import Loaded, Settings
 from jobmond.settings.clusters import IrisCluster
@@ -72,10 +74,23 @@ async def checks(loaded: Loaded, env: Mapping[str, str], *, offline: bool) -> li
                 for name in settings.clusters
             )
         )
+        lines += await launchers(settings, clusters)
     finally:
         for cluster in clusters.values():
             await cluster.close()
     return lines + unused
+
+
+async def launchers(settings: Settings, clusters: Mapping[str, Cluster]) -> list[Line]:
+    """Whether nel, where it is configured, is the launcher; it contacts nobody for that."""
+    if not settings.nel.command:
+        return []
+    asked = (cluster.backends.get(Kind.NEL) for cluster in clusters.values())
+    nel = next((backend for backend in asked if isinstance(backend, NelBackend)), None)
+    if nel is None:
+        return [Line("nel", False, "no cluster is configured that its jobs could run on")]
+    wrong = await nel.usable(SystemClock().now())
+    return [Line("nel", wrong is None, wrong or shlex.join(settings.nel.command))]
 
 
 def storage(settings: Settings, state: Path) -> Iterator[Line]:

@@ -111,7 +111,7 @@ class LauncherBackend:
         }
         if isinstance(answer, str):
             sightings |= {ask.native_id: Unreachable(answer) for ask in valid}
-            return Poll(sightings, calls={"launcher": 1})
+            return Poll(sightings)
         lacking = await self._offload(lambda: _fed(files, answer))
         jobs = mapped(answer.map)
         told = {r.path: r.said() for r in files if r.mtime_at is not None}
@@ -127,7 +127,7 @@ class LauncherBackend:
                 hosts=hosts,
             )
             sightings[ask.native_id] = sighting(ask, known, now=now, silent=self._silent)
-        return Poll(sightings, found=self._found(valid, jobs, hosts, now), calls={"launcher": 1})
+        return Poll(sightings, found=self._found(valid, jobs, hosts, now))
 
     async def knows(self, ask: Ask) -> bool:
         """Whether its output, or the map, says that its jobs run here."""

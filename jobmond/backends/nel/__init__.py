@@ -150,6 +150,11 @@ class NelBackend:
             complaints=tuple(sweep.complaints),
         )
 
+    async def usable(self, now: datetime) -> str | None:
+        """Why nel cannot be asked as it is configured; None where it can."""
+        sweep = _Sweep(now, self._clock, self._clock.monotonic() + self._each_s)
+        return await self._check(self._default, sweep)
+
     async def knows(self, ask: Ask) -> bool:
         """Whether the database names the invocation, with jobs that run here."""
         sweep = _Sweep(ask.added_at, self._clock, self._clock.monotonic() + _QUICK_S)

@@ -151,3 +151,42 @@ def test_hostile_names_never_reach_a_terminal():
     evil = b'WANDB_MIRROR kind=train step=1 metrics={"a\\u001b]0;x": 1.0}\n'
     for options in ([], ["--json"], ["--json", "--series", "all"]):
         assert "\x1b" not in run(*options, "-", stdin=evil).output
+
+
+LAUNCHER_TRACEBACK = b"""\
+Traceback (most recent call last):
+  File "/x/nemo_run/run/experiment.py", line 700, in run
+    self._wait_for_jobs()
+paramiko.ssh_exception.SSHException: Error reading SSH protocol banner
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "phase", "cause", "last"),
+    [
+        ("ptq_ok.log", "done", None, "finished"),
+        ("ptq_oom.log", "failed", "cuda-oom", "finished"),
+        ("detach.log", "queued", None, "slurm-job"),
+        ("partial_7_export_cut.log", "training", None, "calibration"),
+        ("submit_failed.stdout", "failed", "network", "error"),
+    ],
+)
+def test_a_launchers_output_has_events(name, phase, cause, last):
+    found = seen("-", stdin=lines_of(f"launcher/{name}"))
+    assert (found["dialect"], found["bucket"], found["phase"]) == ("launcher", "other", phase)
+    assert (found["diagnosis"] and found["diagnosis"]["cause"]) == cause
+    assert found["events"][-1]["event"] == last
+    assert (found["step"], found["max_step"]) == (None, None)
+
+
+def test_what_breaks_in_the_launcher_says_nothing_about_its_job():
+    running = lines_of("launcher/partial_4_import.log")
+    found = seen("-", stdin=running + LAUNCHER_TRACEBACK)
+    assert (found["phase"], found["diagnosis"]) == ("bring-up", None)
+    own = b"AULT_CFG_0/0 " + LAUNCHER_TRACEBACK.replace(b"\n", b"\nAULT_CFG_0/0 ")
+    assert seen("-", stdin=running + own)["phase"] == "failed"
+
+
+def test_the_text_names_a_launchers_events():
+    text = run("-", stdin=lines_of("launcher/detach.log")).output
+    assert "slurm-job: task 0, name long_sleep_0, id 4712007" in text

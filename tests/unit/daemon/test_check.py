@@ -169,3 +169,30 @@ def test_registry_files_are_read(tmp_path: Path) -> None:
     assert said["good.json"].said == "1 entries"
     assert said["cut.json"].said.startswith("not JSON: line 1")
     assert said["odd.json"].said == "entry 2: it has no id"
+
+
+@pytest.mark.parametrize(
+    ("version", "fine", "said"),
+    [
+        ("nemo_evaluator_launcher: 0.2.6", True, "nel-of-this-test"),
+        ("nel, version 0.4.0", False, "another program"),
+    ],
+)
+async def test_the_nel_that_is_configured_is_looked_at(
+    tmp_path: Path, version: str, fine: bool, said: str
+) -> None:
+    program = tmp_path / "nel-of-this-test"
+    program.write_text(f"#!/bin/sh\necho '{version}'\n")
+    program.chmod(0o755)
+    settings = _settings(
+        tmp_path, nel={"command": [str(program)]}, clusters={"here": {"kind": "local"}}
+    )
+    lines = _by_name(await checks(Loaded(settings, None, ()), {}, offline=True))
+    assert lines["nel"].fine is fine
+    assert said in lines["nel"].said
+
+
+async def test_without_a_nel_nothing_is_said_of_it(tmp_path: Path) -> None:
+    settings = _settings(tmp_path, clusters={"here": {"kind": "local"}})
+    lines = _by_name(await checks(Loaded(settings, None, ()), {}, offline=True))
+    assert "nel" not in lines
