@@ -205,13 +205,16 @@ class Product:
         """`jobmonctl …`; look at the exit code yourself."""
         return self.run(self.ctl_argv(*words), text=text, timeout_s=timeout_s)
 
-    def started(self, *words: str) -> subprocess.Popen[bytes]:
-        """`jobmonctl …` that goes on beside the test; only what it says is wrong is kept."""
+    def started(self, *words: str, heard: bool = False) -> subprocess.Popen[bytes]:
+        """`jobmonctl …` that goes on beside the test.
+
+        Its output is thrown away; what it says is wrong is there to `communicate` where `heard`.
+        """
         return subprocess.Popen(
             self.ctl_argv(*words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.PIPE if heard else subprocess.DEVNULL,
             env=self.env,
             cwd=self.folder,
         )

@@ -77,7 +77,7 @@ def test_few_sessions_a_connection_are_enough(make_scene: MakeScene, sessions: i
         product.swept_until(lambda: product.cluster()["status"] == "ok", what="a new connection")
         told = product.cluster_told()
         for _ in range(SWEEPS):
-            reading = [product.started("logs", scene.running) for _ in range(6)]
+            reading = [product.started("logs", scene.running, heard=True) for _ in range(6)]
             product.sweep_well()
             said = [one.communicate(timeout=60)[1] for one in reading]
             assert said == [b""] * 6

@@ -52,6 +52,8 @@ FAILED = (
     "node-fail",
     "array",
 )
+# What was pushed out for good is explained like a failure.
+EXPLAINED = (*FAILED, "preempted")
 
 START = ("transition", "PENDING", "RUNNING")
 
@@ -359,7 +361,7 @@ def test_what_is_over_has_left_tracking_and_is_remembered(story: Story) -> None:
 
 def test_every_failure_has_one_entry_and_nothing_else_has(story: Story) -> None:
     product = story.product
-    named = {name: story.last(name).whole["agent_log"] for name in FAILED}
+    named = {name: story.last(name).whole["agent_log"] for name in EXPLAINED}
     assert {str(path) for path in product.entries()} == set(named.values())
     for name, path in named.items():
         text = Path(path).read_text()
