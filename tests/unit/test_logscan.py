@@ -410,7 +410,14 @@ def test_any_bytes_cut_anywhere_are_accepted(log: bytes, cut: int, at_start: boo
     scan = tail_evidence(log[cut:], at_start=at_start, offset=cut)
     assert not (scan.proves_failure and scan.proves_end)
     said = diagnose(scan, state=State.FAILED, exit_code=1)
-    assert said.cause in {"python-exception", "unknown", "sigkill", "missing-file", "cuda-oom"}
+    assert said.cause in {
+        "python-exception",
+        "unknown",
+        "sigkill",
+        "segfault",
+        "missing-file",
+        "cuda-oom",
+    }
     if scan.traceback and scan.traceback.line:
         assert scan.traceback.first_line is not None
         assert scan.traceback.first_line <= scan.traceback.line <= log.count(b"\n") + 1
