@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 
 from jobmond.analysis.pace import Pace
 from jobmond.analysis.stepguess import StepGuess
-from jobmond.analysis.track import CURRENT, Track
+from jobmond.analysis.track import AT_HAND, CURRENT, Track
 from jobmond.model.metrics import (
     Bar,
     Checkpoint,
@@ -139,6 +139,7 @@ class LogState:
         if judge is not None and self.unjudged:
             judge(self)
         self.track.settle(len(self.track.current))
+        self.track.begun = None
         fresh = LogState(self.own_steps)
         kept = {"own_steps", "dialect_bucket", "life", "checkpoints", "track", "rewarded"}
         for item in fields(self):
@@ -174,12 +175,20 @@ class LogState:
         if self.unjudged >= JUDGE_EVERY and judge is not None:
             judge(self)
         if len(self.track.current) > CURRENT:
-            self._settle()
+            self._settle(JUDGE_EVERY)
 
-    def _settle(self) -> None:
-        settled = len(self.track.current) - JUDGE_EVERY
-        self.track.settle(settled)
-        self.guess.forget(max(0, len(self.guess.steps) - JUDGE_EVERY))
+    def put_away(self) -> None:
+        """Keep at hand only what the next records need; all that is here must have been judged."""
+        if not self.own_steps and self.guess.mode != "live":
+            return  # all its steps may still move
+        if len(self.track.current) > 2 * AT_HAND:
+            self._settle(AT_HAND)
+        self.track.put_away()
+
+    def _settle(self, kept: int) -> None:
+        self.track.settle(len(self.track.current) - kept)
+        trained = sum(entry.trained for entry in self.track.current)
+        self.guess.forget(max(0, len(self.guess.steps) - trained))
 
     def _advance(self, event: Record, step: int | None, parser: MetricParser) -> None:
         self.failed = False

@@ -1,5 +1,8 @@
 """The numbers of a run over its steps, in bounded memory."""
 
+import json
+import zlib
+from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +11,9 @@ from jobmond.model.metrics import Column, RunSeries
 
 CURRENT = 4096  # records of the newest life that are kept as they came
 POINTS = 2000  # a metric's older points beyond twice this are thinned
+AT_HAND = 64  # records at least that stay at hand where older ones are put away
+LOOK_BACK = 128  # older points of each metric that stay at hand: more than rules look back
+_FAST = 1  # deflate's level
 
 
 @dataclass(slots=True)
@@ -26,12 +32,19 @@ class Track:
 
     `settled` holds what can no longer change, by metric and step; `current` the last records of
     the newest life. With `thin` off nothing is ever dropped.
+
+    What a rule at step `since` or later cannot reach may be put away: `away` then holds all that
+    is settled, packed, and `settled` only what is still at hand of it. `begun` is the first step
+    that the newest life made, of those that are settled.
     """
 
     settled: dict[str, dict[int, float]] = field(default_factory=dict)
     current: list[Entry] = field(default_factory=list)
     protected: set[int] = field(default_factory=set)
     thin: bool = True
+    away: bytes = b""
+    since: int | None = None
+    begun: int | None = None
 
     def put(
         self,
@@ -42,6 +55,8 @@ class Track:
         merge: bool = True,
     ) -> None:
         """Keep a record; with `merge`, one of the same step as the last goes into that."""
+        if self.since is not None and step is not None and step < self.since:
+            self._fetch()
         last = self.current[-1] if self.current else None
         if merge and last is not None and step is not None and last.step == step:
             last.values.update(values)
@@ -51,8 +66,11 @@ class Track:
 
     def settle(self, count: int) -> None:
         """Take the oldest `count` records out of what can still change."""
+        self._fetch()
         for entry in self.current[:count]:
             if entry.step is not None:
+                if entry.trained:
+                    self.begun = min(entry.step, entry.step if self.begun is None else self.begun)
                 for name, value in entry.values.items():
                     self.settled.setdefault(name, {})[entry.step] = value
         del self.current[:count]
@@ -61,8 +79,30 @@ class Track:
                 if len(points) > 2 * POINTS:
                     self.settled[name] = thinned(points, POINTS, self.protected)
 
+    def put_away(self) -> None:
+        """Pack what is settled, but for what rules still reach from the records at hand."""
+        first = min((e.step for e in self.current if e.step is not None), default=None)
+        if self.away or first is None or len(self.settled) == 0:
+            return
+        self.away = zlib.compress(json.dumps(self._points(), separators=(",", ":")).encode(), _FAST)
+        self.since = first
+        self.settled = {name: _near(points, first) for name, points in self.settled.items()}
+
+    def _fetch(self) -> None:
+        if self.away:
+            self.settled = _read_points(json.loads(zlib.decompress(self.away)))
+        self.away, self.since = b"", None
+
+    @property
+    def first_made(self) -> int | None:
+        """The first step that the newest life made."""
+        made = [e.step for e in self.current if e.trained and e.step is not None]
+        return min([*made, *([] if self.begun is None else [self.begun])], default=None)
+
     def columns(self, names: Collection[str] | None = None) -> dict[str, Column]:
-        """Every metric (or `names`) as a column, ascending by step."""
+        """Every metric (or `names`) as a column, ascending by step; of what was put away only what
+        is at hand.
+        """
         merged = {
             name: dict(points)
             for name, points in self.settled.items()
@@ -78,7 +118,6 @@ class Track:
     def for_rules(self, life: int, coarse: Collection[str]) -> RunSeries:
         """What rules see; the records they have not seen count as seen from now on."""
         made = [e for e in self.current if e.step is not None and e.trained]
-        steps = [e.step for e in made if e.step is not None]
         fresh = {e.step for e in made if e.step is not None and not e.judged}
         for entry in self.current:
             entry.judged = True
@@ -86,28 +125,46 @@ class Track:
             columns=self.columns(),
             judged=sorted(fresh),
             life=life,
-            first_step=min(steps, default=None),
+            first_step=self.first_made,
             coarse=frozenset(coarse),
         )
 
     def plain(self) -> dict[str, Any]:
-        """As JSON values."""
+        """As JSON values, but for what is put away."""
         return {
-            "settled": {n: sorted(p.items()) for n, p in self.settled.items()},
+            "settled": self._points(),
             "current": [[e.step, e.values, e.trained, e.judged] for e in self.current],
             "protected": sorted(self.protected),
             "thin": self.thin,
+            "since": self.since,
+            "begun": self.begun,
         }
 
+    def _points(self) -> dict[str, list[tuple[int, float]]]:
+        return {name: sorted(points.items()) for name, points in self.settled.items()}
+
     @classmethod
-    def read(cls, plain: Mapping[str, Any]) -> "Track":
-        """The inverse of `plain`."""
+    def read(cls, plain: Mapping[str, Any], away: bytes = b"") -> "Track":
+        """The inverse of `plain`, with what was put away."""
         return cls(
-            settled={n: {int(s): v for s, v in p} for n, p in plain["settled"].items()},
+            settled=_read_points(plain["settled"]),
             current=[Entry(s, dict(v), t, j) for s, v, t, j in plain["current"]],
             protected=set(plain["protected"]),
             thin=plain["thin"],
+            away=away,
+            since=plain["since"],
+            begun=plain["begun"],
         )
+
+
+def _read_points(plain: Mapping[str, Any]) -> dict[str, dict[int, float]]:
+    return {name: {int(step): value for step, value in points} for name, points in plain.items()}
+
+
+def _near(points: Mapping[int, float], first: int) -> dict[int, float]:
+    """The last ones before step `first`, and all from there on."""
+    steps = sorted(points)
+    return {step: points[step] for step in steps[max(0, bisect_left(steps, first) - LOOK_BACK) :]}
 
 
 def thinned(

@@ -79,7 +79,6 @@ def trend_facts(
     columns = state.track.columns({leading, "grad_norm"})
     until = 0 if state.step is None else state.step + 1
     recent = {name: tuple(column.before(until, WINDOW + 1)) for name, column in columns.items()}
-    trained = [e.step for e in state.track.current if e.trained and e.step is not None]
     return TrendFacts(
         phase=phase or state.phase,
         step=state.step,
@@ -89,7 +88,7 @@ def trend_facts(
         grad_norms=recent.get("grad_norm", ()),
         life=state.life,
         life_steps=state.records,
-        first_step=min(trained, default=None),
+        first_step=state.track.first_made,
         resumed_from=state.resumed_from,
         saved=max((step for step in state.checkpoints if step < until), default=None),
         before_step=before_step,
