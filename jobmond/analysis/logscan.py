@@ -39,7 +39,7 @@ class Scan:
     can be a cause; `marks` are lines in which somebody else says how the job was ended (kernel,
     shell, scheduler), in order. `proves_failure` and `proves_end` hold the words that prove it
     to somebody who has no exit code, else None; never both. `evidence` is what the fault catalogue
-    makes of the window.
+    makes of the window; `parts` says what it rests on where that is more than the window.
     """
 
     offset: int | None
@@ -50,6 +50,7 @@ class Scan:
     proves_failure: str | None = None
     proves_end: str | None = None
     evidence: Evidence | None = None
+    parts: str | None = None
 
     @property
     def last_line(self) -> str | None:
@@ -61,6 +62,8 @@ class Scan:
         """What was looked at, for a person."""
         if not self.size_bytes:
             return "an empty log"
+        if self.parts:
+            return self.parts
         if self.offset == 0:
             return f"the whole log of {self.size_bytes} bytes"
         where = "" if self.offset is None else f" (from byte {self.offset})"

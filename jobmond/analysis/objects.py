@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from jobmond.analysis.instants import instant
+from jobmond.analysis.mask import mask
 from jobmond.analysis.visible import visible
 from jobmond.model.outcome import Diagnosis, Recurrence, Signal
 
@@ -28,7 +29,7 @@ def signal_object(signal: Signal) -> dict[str, Any]:
 
 def diagnosis_object(diagnosis: Diagnosis | None) -> dict[str, Any] | None:
     """A diagnosis in the interface's words; `recurrence` only where earlier failures were looked
-    for.
+    for, `log` only where it is not the job's own.
     """
     if diagnosis is None:
         return None
@@ -42,6 +43,8 @@ def diagnosis_object(diagnosis: Diagnosis | None) -> dict[str, Any] | None:
         "fingerprint": diagnosis.fingerprint,
         "victims": diagnosis.victims,
     }
+    if diagnosis.log is not None:
+        shown["log"] = visible(mask(diagnosis.log))
     if diagnosis.recurrence is None:
         return shown
     return {**shown, "recurrence": recurrence_object(diagnosis.recurrence)}

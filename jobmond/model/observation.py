@@ -224,6 +224,55 @@ class LogNews:
 
 
 @dataclass(frozen=True, slots=True)
+class Examine:
+    """What more to bring of the log of a job that ended badly: its end alone seldom says why.
+
+    Of a log of up to `whole_bytes` everything is; of a larger one `head_bytes` of its beginning,
+    `tail_bytes` of its end, and `around_bytes` before and after up to `hits` of the lines that hold
+    one of `needles`, those of rare kinds first. `beside` are further logs of the job: absolute
+    paths, or names in the folder of the log in which `*` stands for anything.
+    """
+
+    needles: tuple[bytes, ...]
+    beside: tuple[str, ...] = ()
+    whole_bytes: int = 512 * 1024
+    head_bytes: int = 64 * 1024
+    tail_bytes: int = 256 * 1024
+    around_bytes: int = 12 * 1024
+    hits: int = 40
+
+    @property
+    def most_bytes(self) -> int:
+        """What one log can cost."""
+        parts = self.head_bytes + self.tail_bytes + 2 * self.around_bytes * self.hits
+        return max(self.whole_bytes, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """Bytes of a log from byte `offset` on; `line` is the number (from 1, LF only) of the line in
+    which they begin, None where nobody counted.
+    """
+
+    offset: int
+    data: bytes
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """One log in parts, in order, without overlaps. `hits` is how many lines held a needle,
+    `searched` whether all between the parts was looked through.
+    """
+
+    path: str
+    size_bytes: int
+    parts: tuple[LogPart, ...]
+    hits: int = 0
+    searched: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class LogTail:
     """The end of a job's log.
 
@@ -231,6 +280,7 @@ class LogTail:
     asked for, or all), beginning at byte `offset`. `mtime_at` is the file's modification time.
     `news` is what `LogAsk.follow` asked for, None where it did not, or the source cannot. With
     `joined` it is made of the ends of several files, and its bytes have no place in any of them.
+    `examined` is what `LogAsk.examine` asked for, the log itself first.
     """
 
     path: str
@@ -241,6 +291,7 @@ class LogTail:
     tail: bytes
     news: LogNews | None = None
     joined: bool = False
+    examined: tuple[Examined, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +308,7 @@ class LogAsk:
     tail_bytes: int
     follow: Follow | None = None
     kind: Kind | None = None
+    examine: Examine | None = None
 
 
 @dataclass(frozen=True, slots=True)

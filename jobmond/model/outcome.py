@@ -75,7 +75,7 @@ class Diagnosis:
     only) states the cause, `first_line` begins its block at byte `offset`; all None where nothing
     can be quoted. Line numbers and offset count from the beginning of the file, or are None
     where only its end was read. `excerpt` is masked. `recurrence` is None where nobody looked for
-    earlier failures.
+    earlier failures. `log` is the path of the log that tells it, None where that is the job's own.
     """
 
     cause: str
@@ -87,6 +87,7 @@ class Diagnosis:
     fingerprint: str | None = None
     victims: int | None = None
     recurrence: Recurrence | None = None
+    log: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

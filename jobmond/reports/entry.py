@@ -17,6 +17,8 @@ from jobmond.analysis.logscan import Scan
 from jobmond.analysis.mask import mask
 from jobmond.analysis.objects import recurrence_object
 from jobmond.analysis.ruled import ruled_out
+from jobmond.analysis.visible import visible
+from jobmond.analysis.witnesses import Witness
 from jobmond.model.job import Job
 from jobmond.model.outcome import Diagnosis, Failure, Transition
 from jobmond.model.state import State
@@ -37,12 +39,15 @@ class Told:
 
     `looked` says where a log was looked for that was not there. `transitions` are what the job
     went through, `earlier` the failures to look at as well, whose entries are below `agent_logs`.
+    `heard` are the logs that were read, `believed` is the one that tells the cause.
     """
 
     looked: Sequence[str] = ()
     transitions: Sequence[Transition] = ()
     earlier: Sequence[Failure] = ()
     agent_logs: str = ""
+    heard: Sequence[Witness] = ()
+    believed: Witness | None = None
 
 
 NOTHING_ELSE = Told()
@@ -73,6 +78,7 @@ def entry(
         "---",
         *_front_matter(job, diagnosis, scan, now, version),
         f"states: {yaml_value(_states(job, told.transitions))}",
+        f"logs: {yaml_value(_read(told.heard))}",
         "---",
         "",
         f"# {job.state.value}: {code(job.name)} ({code(job.ref)})",
@@ -81,8 +87,8 @@ def entry(
         *_what(job, diagnosis, now),
         *timeline(job, told.transitions),
         *_evidence(diagnosis, scan),
-        *_ruled_out(diagnosis, scan),
-        *_log(job, scan, told.looked),
+        *_ruled_out(diagnosis, told.believed.scan if told.believed else scan),
+        *_log(job, scan, told),
         *_before(diagnosis, told),
         "## Next",
         "",
@@ -146,6 +152,7 @@ def _front_matter(
         "log_bytes": job.log.size_bytes,
         "log_window": window,
         "cause": diagnosis.cause,
+        "cause_log": diagnosis.log,
         "line": diagnosis.line,
         "offset": diagnosis.offset,
         "fingerprint": diagnosis.fingerprint,
@@ -163,6 +170,15 @@ def _states(job: Job, transitions: Sequence[Transition]) -> list[str]:
     seen = [step.before for step in transitions[:1] if step.before]
     seen += [step.after for step in transitions]
     return [state.value for state in seen or [job.state]]
+
+
+def _read(heard: Sequence[Witness]) -> dict[str, list[list[int]]]:
+    """The byte ranges that were read of each log."""
+    return {
+        visible(mask(one.path)): [[p.offset, p.offset + len(p.data)] for p in one.examined.parts]
+        for one in heard
+        if one.examined is not None
+    }
 
 
 def _in_short(diagnosis: Diagnosis) -> Iterable[str]:
@@ -221,7 +237,7 @@ def _parts(job: Job) -> str:
     return f"{tasks.total} ({counts}){failed}"
 
 
-def _log(job: Job, scan: Scan | None, looked: Sequence[str]) -> Iterable[str]:
+def _log(job: Job, scan: Scan | None, told: Told) -> Iterable[str]:
     path = job.log.path or job.facts.log_path
     yield from ("## Log", "")
     yield f"- Path: {code(path) if path else 'not known'}"
@@ -230,8 +246,10 @@ def _log(job: Job, scan: Scan | None, looked: Sequence[str]) -> Iterable[str]:
     if job.log.error:
         yield f"- Error: {code(job.log.error)}"
     yield f"- Looked at: {scan.looked if scan else 'nothing'}"
-    for place in looked:
+    for place in told.looked:
         yield f"- Looked in: {code(place)}"
+    for one in told.heard[1:]:
+        yield f"- Looked at {code(one.path)} as well: {one.scan.looked}"
     yield ""
     if scan and scan.last_lines:
         yield from ("Last lines:", "", *fence(scan.last_lines), "")
@@ -239,7 +257,8 @@ def _log(job: Job, scan: Scan | None, looked: Sequence[str]) -> Iterable[str]:
 
 def _evidence(diagnosis: Diagnosis, scan: Scan | None) -> Iterable[str]:
     if diagnosis.excerpt:
-        yield from (f"## Evidence{_place(diagnosis.line, diagnosis.offset)}", "")
+        where = f" in {code(diagnosis.log)}" if diagnosis.log else ""
+        yield from (f"## Evidence{where}{_place(diagnosis.line, diagnosis.offset)}", "")
         yield from (*fence(diagnosis.excerpt), "")
     quote = scan.traceback if scan else None
     if quote and quote.excerpt != diagnosis.excerpt:

@@ -82,6 +82,7 @@ _DIAGNOSIS = _or_null(
             "victims": _COUNT_OR_NULL,
         },
         {
+            "log": _TEXT,
             "recurrence": _object(
                 {
                     "count": {"type": "integer", "minimum": 1},
@@ -93,7 +94,7 @@ _DIAGNOSIS = _or_null(
                     "elsewhere": _COUNT,
                     "words": _TEXT,
                 }
-            )
+            ),
         },
     )
 )

@@ -8,6 +8,7 @@ from typing import Any
 from jobmond.analysis import notices
 from jobmond.analysis.acting import ACTED_ON, NO_LEAVE, Leave, decided
 from jobmond.analysis.benign import NOTHING, Benign
+from jobmond.analysis.ends import to_explain
 from jobmond.analysis.failures import History
 from jobmond.analysis.followed import Followed, with_trend
 from jobmond.analysis.judge import Judged, carried, judged, judged_steps
@@ -21,7 +22,7 @@ from jobmond.model.intent import Intent
 from jobmond.model.job import Job, LogEvidence
 from jobmond.model.observation import LogTail, NotApplicable, Reading
 from jobmond.model.outcome import Delivery, Followup, News, Signal, Transition
-from jobmond.model.state import TERMINAL, PostMortem, Severity, State
+from jobmond.model.state import TERMINAL, State
 from jobmond.ports import Case, Rule, SweepView
 from jobmond.reports.collapse import collapse_entry
 from jobmond.sweep.observe import log_readers
@@ -150,7 +151,7 @@ def _one(move: Move, seen: _Evidence, setting: Setting) -> _Concluded:
     examined = autopsy(
         move.job,
         seen.reading,
-        ended_now=_to_explain(move),
+        ended_now=to_explain(move),
         agent_logs=terms.agent_logs,
         sweeps=terms.post_mortem_sweeps,
         now=now,
@@ -254,26 +255,6 @@ def _reading_for(
 def _went_through(move: Move, setting: Setting) -> tuple[Transition, ...]:
     known = setting.past.transitions.get(move.job.id, ())
     return known if move.transition is None else (*known, move.transition)
-
-
-def wants_explaining(move: Move) -> bool:
-    """Whether this sweep looks into how the job ended, or did so before and has not finished."""
-    return _to_explain(move) or move.job.post_mortem is PostMortem.PENDING
-
-
-def _to_explain(move: Move) -> bool:
-    """Whether this sweep saw an end that somebody should know the reason of."""
-    return (
-        move.transition is not None
-        and move.restarted_as is None
-        and not move.silent
-        and (notices.severity(move.job.state) is Severity.ALARM or _put_out(move.job))
-    )
-
-
-def _put_out(job: Job) -> bool:
-    """Whether it was evicted for good: something took its place, or was short."""
-    return job.state is State.PREEMPTED
 
 
 def _entry_delivery(job: Job, examined: Autopsy, now: datetime) -> Delivery:

@@ -9,12 +9,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from jobmond.analysis.beside import beside
 from jobmond.analysis.discreet import discreet_seen
+from jobmond.analysis.ends import wants_explaining
+from jobmond.analysis.faults.catalogue import FAR_NEEDLES
 from jobmond.analysis.links import LINKED, joined, last_seen, link_asks, linked, merged
 from jobmond.analysis.settle import Found, Move
 from jobmond.model.job import Job
 from jobmond.model.observation import (
     Ask,
+    Examine,
     Follow,
     LogAsk,
     LogTail,
@@ -182,10 +186,11 @@ def log_asks(
     """Which logs to read: those of ended jobs that want explaining first, then running ones.
 
     `tail_bytes` is what the end of a log may cost; of a running one that is read as it grows the
-    last lines are enough.
+    last lines are enough, of one that ended badly more is wanted than its end.
     """
     asks: list[LogAsk] = []
-    for job in (move.job for move in readers.values()):
+    for move in readers.values():
+        job = move.job
         wanted = follow(job)
         behind = wanted is not None and not (wanted.place or {}).get("whole")
         spoken = job.bucket in (Bucket.EVAL, Bucket.DATAGEN)  # engines tell of minutes in it
@@ -196,7 +201,10 @@ def log_asks(
         # A launcher's file is on this host; what its jobs wrote elsewhere counts once they ended.
         near = job.kind is Kind.LAUNCHER and job.state not in TERMINAL
         folder = None if near else job.facts.workdir
-        asks.append(LogAsk(job.native_id, path, folder, size, wanted, kind=job.kind))
+        ask = LogAsk(job.native_id, path, folder, size, wanted, kind=job.kind)
+        if wants_explaining(move):
+            ask = replace(ask, examine=Examine(FAR_NEEDLES, beside(job)))
+        asks.append(ask)
     return asks
 
 

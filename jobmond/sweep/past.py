@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from jobmond.analysis.ends import wants_explaining
 from jobmond.analysis.settle import Move
 from jobmond.model.commit import NO_PAST, Past
-from jobmond.sweep.conclude import Terms, wants_explaining
+from jobmond.sweep.conclude import Terms
 
 Call = Callable[..., Awaitable[Any]]
 

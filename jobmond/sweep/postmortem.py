@@ -5,11 +5,11 @@ from datetime import datetime
 
 from jobmond import __version__
 from jobmond.analysis.benign import NOTHING, Benign
-from jobmond.analysis.diagnose import diagnose
 from jobmond.analysis.failures import History, failure_of
 from jobmond.analysis.logscan import Scan, tail_evidence
 from jobmond.analysis.mask import mask
 from jobmond.analysis.visible import visible
+from jobmond.analysis.witnesses import believed, witnesses
 from jobmond.model.job import Job, LogEvidence
 from jobmond.model.observation import Absent, LogTail, NotApplicable, Read, Reading, Unavailable
 from jobmond.model.outcome import Failure, Transition
@@ -76,16 +76,10 @@ def autopsy(
     due = job.post_mortem is PostMortem.PENDING and not isinstance(reading, NotApplicable)
     if not ended_now and not due:
         return Autopsy(job)
-    scan = scanned(reading, benign)
+    heard = witnesses(reading.value, benign) if isinstance(reading, Read) else ()
+    scan = heard[0].scan if heard else None
+    found, teller = believed(job, heard)
     facts = job.facts
-    found = diagnose(
-        scan,
-        state=job.state,
-        exit_code=facts.exit_code,
-        signal=facts.signal,
-        reason=facts.reason,
-        message=facts.message,
-    )
     tries = 0 if ended_now else job.post_mortem_tries + 1
     known = None if ended_now else job.diagnosis
     if scan is not None and scan.size_bytes:
@@ -110,7 +104,7 @@ def autopsy(
     story = story or Story()
     after, earlier = story.compared(after, now)
     looked = reading.looked if isinstance(reading, Absent) else ()
-    told_of = Told(looked, story.transitions, earlier, agent_logs)
+    told_of = Told(looked, story.transitions, earlier, agent_logs, heard, teller)
     _, text = entry(after, now=now, scan=scan, version=__version__, told=told_of)
     return Autopsy(after, text, cause_changed=not ended_now and found.cause != told)
 

@@ -82,7 +82,9 @@ class Look:
     def moved_bytes(self) -> int:
         """What the logs cost on the way."""
         tails = [r.value for r in self.readings.values() if isinstance(r, Read)]
-        return sum(len(t.tail) + (t.news.moved_bytes if t.news else 0) for t in tails)
+        parts = (part for t in tails for one in t.examined for part in one.parts)
+        tailed = sum(len(t.tail) + (t.news.moved_bytes if t.news else 0) for t in tails)
+        return tailed + sum(len(part.data) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,14 @@
 """Failures that come again: what a sweep knows of those before, and says of the new one."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 import yaml
 
+from jobmond.backends._files import FileReader
 from jobmond.model.state import State
+from tests.doubles import ShellTransport
 from tests.integration.test_sweep import TRACE, Scene, text
 from tests.unit.builders import NOW, seen
 
@@ -160,3 +163,26 @@ async def test_the_timeline_has_what_was_seen_and_what_the_source_says(scene):
         "- 2026-11-29T12:00:00Z ended",
         "- 2026-11-29T12:15:00Z seen: RUNNING → FAILED (`FAILED`)",
     ]
+
+
+async def test_a_cause_in_the_middle_of_a_large_log_is_found_at_its_line(scene, tmp_path):
+    log = tmp_path / "train.out"
+    steps = [b"it %d fine and well and of a length like any other\n" % n for n in range(30_000)]
+    boom = b'Traceback (most recent call last):\n  File "t.py", line 1, in f\nKeyError: 7\n'
+    after = b"waiting for the others\n" * 40_000
+    log.write_bytes(b"".join(steps) + boom + after)
+    errors = tmp_path / "train.err"
+    errors.write_bytes(b"nothing of note\n")
+    scene.cluster = replace(scene.cluster, logs=FileReader(ShellTransport()))
+    scene.add("1")
+    facts = {"log_path": str(log), "err_path": str(errors)}
+    await scene.sweep(_1=seen(State.RUNNING, **facts))
+    await scene.sweep(_1=seen(State.FAILED, exit_code=1, ended_at=NOW, **facts))
+    found = scene.job("lab/1").diagnosis
+    assert (found.cause, found.line, found.first_line) == ("python-exception", 30_003, 30_001)
+    assert found.offset == log.read_bytes().index(boom)
+    text = entries(scene)["lab-1-train.md"]
+    ranges = yaml.safe_load(text.split("---")[1])["logs"]
+    assert list(ranges) == [str(log), str(errors)]
+    assert any(start <= found.offset < end for start, end in ranges[str(log)])
+    assert f"- Looked at `{errors}` as well: the whole log of 16 bytes" in text

@@ -103,6 +103,7 @@ def test_the_front_matter_is_for_machines() -> None:
         "log_bytes": 107,
         "log_window": [0, 107],
         "cause": "python-exception",
+        "cause_log": None,
         "line": 5,
         "offset": 7,
         "fingerprint": "python-exception:ValueError:t.py/<module>:35bb93f2",
@@ -112,6 +113,7 @@ def test_the_front_matter_is_for_machines() -> None:
         "run": "sft__a",
         "life": 2,
         "states": ["FAILED"],
+        "logs": {},
     }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from jobmond.analysis.visible import readable, visible
+from jobmond.backends._files import examining
 from jobmond.backends._files.following import Answered, Missing, Stamp, raw_news, read_news
 from jobmond.backends._files.looking import Limits, Marks, absolute, folder, look_script
 from jobmond.errors import NeedsPersonError, TransientTransportError
@@ -123,6 +124,9 @@ _HEAD = re.compile(
 )
 
 
+_EXAM = re.compile(rb"exam (\d{1,9}) \d{1,20}\n")
+
+
 def readings(
     stdout: bytes, marks: Marks, asks: Sequence[LogAsk], *, now: datetime
 ) -> dict[str, Reading[LogTail] | Short]:
@@ -137,7 +141,14 @@ def readings(
         reading = found[ask.native_id]
         if ask.follow is not None and isinstance(reading, Read) and reading.value.news is None:
             found[ask.native_id] = Short("nothing arrived of what is new in it")
+        elif ask.examine is not None and isinstance(reading, Read) and not reading.value.examined:
+            found[ask.native_id] = _unexamined(reading)
     return found
+
+
+def _unexamined(reading: Read[LogTail]) -> Reading[LogTail] | Short:
+    """An empty log has no parts; of any other they are missing."""
+    return reading if not reading.value.size_bytes else Short("nothing arrived of its parts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +165,11 @@ class _Looks:
         ends: Read[LogTail] | None = None
         while (at := self.stdout.find(lead, at)) >= 0:
             at += len(lead)
+            exam = _EXAM.match(self.stdout, at)
+            if exam is not None and ends is not None:
+                at, reading = self._in_parts(ends, at - len(lead), int(exam[1]))
+                yield int(exam[1]), reading
+                continue
             head = _HEAD.match(self.stdout, at)
             if head is None:
                 continue
@@ -166,7 +182,7 @@ class _Looks:
                 yield index, self._word(head[1], at, index)
             elif index < len(self.asks) and ends is not None:
                 at, reading = self._with_news(ends, head, at, index)
-                ends = None
+                ends = reading if isinstance(reading, Read) else None
                 yield index, reading
 
     def _word(self, kind: bytes, at: int, index: int) -> Reading[LogTail] | Short:
@@ -215,6 +231,16 @@ class _Looks:
         if isinstance(news, Missing):
             return at, Short(f"{tail.path}: {news.why}")
         return at, Read(replace(tail, news=news), ends.at)
+
+    def _in_parts(
+        self, ends: Read[LogTail], at: int, index: int
+    ) -> tuple[int, Reading[LogTail] | Short]:
+        """The file whose end came before, with its parts and those of the logs beside it."""
+        lead = b"\n%b " % self.marks.mark.encode()
+        stop, found = examining.Answer(self.stdout, lead, index).read(at)
+        if found is None:
+            return max(stop, at + len(lead)), Short(f"{ends.value.path}: not all of it arrived")
+        return stop, Read(replace(ends.value, examined=found), ends.at)
 
     def _news(
         self, head: re.Match[bytes], at: int, index: int, follow: Follow, stamp: Stamp

@@ -1,11 +1,11 @@
 """The script that looks at job logs, all of a cluster's in one go."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from jobmond.backends._files import following
+from jobmond.backends._files import examining, following
 from jobmond.model.observation import LogAsk
 
 # `look INDEX BYTES PATH WORKDIR ID [FOLLOW…]` looks at one file. Only regular files are ever
@@ -59,7 +59,7 @@ look() {{
     say late "$1"
     return
   fi
-  path=$3
+  path=$3 seen=
   about='No such file'
   if [ -z "$path" ] || ! known "$path"; then
     case $about in
@@ -103,6 +103,7 @@ show() {{
     timeout -k 1 {each_s} tail -c "+$((offset + 1))" -- "$path" 2>/dev/null | head -c "$bytes"
   fi
   say end "$index"
+  seen=$path
   if [ -n "$f_max" ]; then follow "$index"; fi
 }}
 """
@@ -142,15 +143,22 @@ def look_script(marks: Marks, asks: Sequence[LogAsk], limits: Limits, *, timeout
     )
     if any(ask.follow for ask in asks):
         prelude += following.script(marks.close, each_s=limits.each_s)
+    if any(ask.examine for ask in asks):
+        prelude += examining.script(marks.close, each_s=limits.each_s)
     words = following.Words()
-    lines = [
-        f"look {i} {max(0, ask.tail_bytes)} {shlex.quote(absolute(ask))} "
-        f"{shlex.quote(folder(ask))} {shlex.quote(ask.native_id)} "
-        f"{following.arguments(ask.follow, words)}".rstrip()
-        for i, ask in enumerate(asks)
-    ]
+    lines = [line for i, ask in enumerate(asks) for line in _commands(i, ask, words)]
     looks = ("\n".join(lines) + "\nexit 0\n").encode()
     return prelude.encode() + words.assignments() + looks
+
+
+def _commands(index: int, ask: LogAsk, words: following.Words) -> Iterator[str]:
+    yield (
+        f"look {index} {max(0, ask.tail_bytes)} {shlex.quote(absolute(ask))} "
+        f"{shlex.quote(folder(ask))} {shlex.quote(ask.native_id)} "
+        f"{following.arguments(ask.follow, words)}".rstrip()
+    )
+    if ask.examine is not None:
+        yield examining.command(index, ask.examine, words.name(ask.examine.needles))
 
 
 def folder(ask: LogAsk) -> str:
