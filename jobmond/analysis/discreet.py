@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from jobmond.analysis.mask import mask
-from jobmond.model.observation import Facts, Seen
+from jobmond.model.observation import Facts, Link, Seen
 
 _REMEMBERED = 16_384  # texts; a job's are the same from sweep to sweep
 _LONG = 1_000  # characters: such a text is not remembered
@@ -26,12 +26,17 @@ def discreet_facts(facts: Facts) -> Facts:
 
 
 def discreet_seen(seen: Seen) -> Seen:
-    """`seen` and the lives before it."""
+    """`seen`, the lives before it, and the jobs of its parts."""
     facts = discreet_facts(seen.facts)
     previous = tuple(replace(life, facts=discreet_facts(life.facts)) for life in seen.previous)
-    if facts is seen.facts and previous == seen.previous:
+    parts = tuple(replace(part, links=tuple(map(_link, part.links))) for part in seen.parts)
+    if facts is seen.facts and previous == seen.previous and parts == seen.parts:
         return seen
-    return replace(seen, facts=facts, previous=previous)
+    return replace(seen, facts=facts, previous=previous, parts=parts)
+
+
+def _link(link: Link) -> Link:
+    return replace(link, facts=discreet_facts(link.facts))
 
 
 def _shown(text: str | None) -> str | None:

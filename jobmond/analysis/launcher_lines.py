@@ -43,7 +43,7 @@ _STATUS_OF = re.compile(r"Experiment Status for (?P<id>[\w.-]{1,120})$")
 _TASK = re.compile(r"Task (?P<n>\d{1,4}): (?P<name>\S{1,200})$")
 _STATUS = re.compile(r"- Status: (?P<value>[A-Z_]{1,40})$")
 _JOB_ID = re.compile(r"- Job id: (?P<id>\d{1,12})$")
-_FOLDER = re.compile(r"- Remote Directory: (?P<value>/.{1,2000})$")
+_FOLDER = re.compile(r"- Remote Directory: (?P<value>/[^\x00-\x1f\x7f]{1,2000})$")
 _FINISHED = re.compile(_STAMP + r"Job (?P<id>\d{1,12}) finished: (?P<state>[A-Z]{1,20})(?=\s|$)")
 _IMPORT = re.compile(r"pyxis: (?P<how>importing|imported) docker image: (?P<image>\S{1,300})")
 _NO_IMPORT = re.compile(r".{0,80}pyxis: (?:failed to import docker image|couldn't start container)")
@@ -111,7 +111,7 @@ def _planned(found: Found, memory: Memory) -> None:
 
 
 def _refused(found: Found, memory: Memory) -> None:
-    memory["error"] = f"{found['name']} could not be submitted"
+    memory["error"] = f"{visible(found['name'])} could not be submitted"
 
 
 def _error(found: Found, memory: Memory) -> None:
@@ -129,7 +129,7 @@ def _task(found: Found, memory: Memory) -> None:
     memory["at"] = at = str(int(found["n"]))
     tasks = memory.setdefault("tasks", {})
     if len(tasks) < _JOBS or at in tasks:
-        tasks.setdefault(at, {})["name"] = found["name"]
+        tasks.setdefault(at, {})["name"] = visible(found["name"])
 
 
 def _status_of(found: Found, memory: Memory) -> None:
@@ -200,7 +200,7 @@ def _bar(bar: Painted, memory: Memory) -> None:
 
 
 def _import(found: Found, memory: Memory) -> None:
-    memory["container"], memory["image"] = found["how"], found["image"]
+    memory["container"], memory["image"] = found["how"], visible(found["image"])
 
 
 def _no_import(_: Found, memory: Memory) -> None:
@@ -212,7 +212,7 @@ def _calibrated(found: Found, memory: Memory) -> None:
 
 
 def _exported(found: Found, memory: Memory) -> None:
-    memory["calibrating"], memory["exported"] = False, found["path"]
+    memory["calibrating"], memory["exported"] = False, visible(found["path"])
 
 
 def _report(found: Found, memory: Memory) -> None:

@@ -5,7 +5,7 @@ the truth; without it nothing moves, except where the source's own word proves s
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from jobmond.analysis.chains import dependencies
@@ -29,6 +29,36 @@ RESUMED = frozenset({State.TIMEOUT, State.PREEMPTED, State.NODE_FAIL})
 _OPEN = frozenset({State.LOST, State.UNKNOWN})
 _NEVER = "DependencyNeverSatisfied"
 _FAILED_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """Jobs of the cluster's users that nobody asked about, by what they may go on from: the ids
+    that their dependency names, and the folder of their script."""
+
+    by_dependency: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    by_folder: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, found: Iterable[tuple[str, Seen]]) -> "Others":
+        """Native ids with what SLURM said of them."""
+        by_dependency: dict[str, list[str]] = {}
+        by_folder: dict[str, list[str]] = {}
+        for native_id, seen in found:
+            for named in dependencies(seen.facts.dependency):
+                by_dependency.setdefault(named, []).append(native_id)
+            folder = (seen.facts.command or "").rpartition("/")[0]
+            if folder:
+                by_folder.setdefault(folder, []).append(native_id)
+        return cls(by_dependency, by_folder)
+
+    def after(self, part: Part) -> list[str]:
+        """Those that may go on from a part, the first submitted first."""
+        found = {one for link in part.links for one in self.by_dependency.get(link.native_id, ())}
+        return sorted(found.union(self.by_folder.get(part.folder or "", ())), key=_number)
+
+
+NOBODY = Others()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +132,15 @@ def joined(
     answers: Mapping[str, Sighting],
     *,
     before: Seen | None = None,
-    others: Sequence[tuple[str, Seen]] = (),
+    others: Others = NOBODY,
     now: datetime,
 ) -> Sighting:
     """What `own`, the source's word, and `answers`, SLURM's about the links, say together.
 
     `known` are the parts as the last sweep left them, `before` what stands where the source is
-    silent (None: never seen). `others` are jobs of the cluster's users that nobody asked about:
-    among them may be what goes on from a link.
+    silent (None: never seen). Among `others` may be what goes on from a link; what SLURM said of
+    them is in `answers` too.
     """
-    answers = {**dict(others), **answers}
     told = own.parts if isinstance(own, Seen) else ()
     parts = tuple(_grown(part, others, now) for part in merged(known, told, now))
     if not any(part.links for part in parts) and not told:
@@ -128,7 +157,7 @@ def joined(
     return seen
 
 
-def _grown(part: Part, others: Sequence[tuple[str, Seen]], now: datetime) -> Part:
+def _grown(part: Part, others: Others, now: datetime) -> Part:
     """With what is queued to go on from its links: it names one, or runs their script again."""
     if not part.chained or not part.links:
         return part
@@ -136,20 +165,14 @@ def _grown(part: Part, others: Sequence[tuple[str, Seen]], now: datetime) -> Par
     last = max((_number(native_id) for native_id in ids), default=0)
     fresh = [
         Link(native_id, waits=True, added_at=now)
-        for native_id, seen in others
-        if native_id not in ids
-        and _number(native_id) > last
-        and (dependencies(seen.facts.dependency) & ids or _same_script(part, seen.facts))
+        for native_id in others.after(part)
+        if native_id not in ids and _number(native_id) > last
     ]
     return replace(part, links=(*part.links, *fresh)) if fresh else part
 
 
 def _number(native_id: str) -> int:
     return int(native_id) if native_id.isdecimal() else 0
-
-
-def _same_script(part: Part, facts: Facts) -> bool:
-    return part.folder is not None and (facts.command or "").startswith(f"{part.folder}/")
 
 
 def _answered(link: Link, answers: Mapping[str, Sighting]) -> Link:

@@ -13,7 +13,7 @@ from jobmond.analysis.beside import beside
 from jobmond.analysis.discreet import discreet_seen
 from jobmond.analysis.ends import wants_explaining
 from jobmond.analysis.faults.catalogue import FAR_NEEDLES
-from jobmond.analysis.links import LINKED, joined, last_seen, link_asks, linked, merged
+from jobmond.analysis.links import LINKED, Others, joined, last_seen, link_asks, linked, merged
 from jobmond.analysis.settle import Found, Move
 from jobmond.model.job import Job
 from jobmond.model.observation import (
@@ -85,8 +85,8 @@ async def ask(
         poll = await backend.poll(asks, since=since, now=clock.now(), timeout_s=given)
         polls.append((kind, poll))
         links |= _links(kind, jobs, poll, clock.now())
-    answers = joined_up(_joined(polls), jobs, clock.now())
-    return await asyncio.to_thread(_discreet, answers)
+    answers, now = _joined(polls), clock.now()
+    return await asyncio.to_thread(lambda: _discreet(joined_up(answers, jobs, now)))
 
 
 def _discreet(answers: Answers) -> Answers:
@@ -113,8 +113,10 @@ def _links(kind: Kind, jobs: Sequence[Job], poll: Poll, now: datetime) -> dict[s
 
 def joined_up(answers: Answers, jobs: Sequence[Job], now: datetime) -> Answers:
     """`answers` with SLURM's word about what is known to be SLURM's; its jobs are no finds."""
-    slurm = {i: s for (kind, i), s in answers.sightings.items() if kind is Kind.SLURM}
-    others = [(f.native_id, f.seen) for f in answers.found if f.kind is Kind.SLURM]
+    strangers = {f.native_id: f.seen for f in answers.found if f.kind is Kind.SLURM}
+    others = Others.of(strangers.items())
+    slurm: dict[str, Sighting] = {**strangers}
+    slurm |= {i: s for (kind, i), s in answers.sightings.items() if kind is Kind.SLURM}
     sightings = dict(answers.sightings)
     parts: list[Part] = []
     for job in (job for job in jobs if job.kind in LINKED):

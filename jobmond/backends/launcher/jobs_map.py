@@ -13,7 +13,8 @@ from jobmond.analysis.visible import readable
 
 EXPERIMENT = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,100}_\d{10,19}")
 _LINE = re.compile(
-    r"(?P<id>[1-9]\d{0,11}) = (?P<logs>/[^,]{1,2000}),(?P<folder>[^,]{1,2000})"
+    r"(?P<id>[1-9]\d{0,11}) = (?P<logs>/[^,\x00-\x1f\x7f]{1,2000})"
+    r",(?P<folder>[^,\x00-\x1f\x7f]{1,2000})"
     r",(?P<tunnel>\w{1,40})(?:,(?P<json>\{.{0,4000}\}))?\s*$"
 )
 

@@ -18,7 +18,7 @@ from jobmond.model.state import State
 ID = re.compile(r"(?P<invocation>[0-9a-f]{8,16})(?:\.(?P<n>\d{1,4}))?")
 _JOB = re.compile(r"[0-9a-f]{8,16}\.\d{1,4}")
 _SLURM_ID = re.compile(r"[1-9]\d{0,11}")
-_FOLDER = re.compile(r"/[^\0\r\n]{1,4000}")
+_FOLDER = re.compile(r"/[^\x00-\x1f\x7f]{1,4000}")
 
 # What a row of the local executor proves: it is read from files of this host.
 LOCAL = {

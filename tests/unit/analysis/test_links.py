@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from jobmond.analysis.links import joined, link_asks, linked, merged
+from jobmond.analysis.links import Others, joined, link_asks, linked, merged
 from jobmond.model.observation import Facts, Gone, Link, Part, Seen, Unreachable
 from jobmond.model.state import State
 from tests.unit.builders import NOW, at, seen
@@ -24,8 +24,9 @@ def nel(*parts: Part, **facts) -> Seen:
     return Seen(State.RUNNING, "running", INVOCATION, Facts(**facts), proof="nel", parts=parts)
 
 
-def whole(own, answers, known=(), **more):
-    return joined(own, known, answers, now=NOW, **more)
+def whole(own, answers, known=(), others=(), **more):
+    answers = {**dict(others), **answers}
+    return joined(own, known, answers, others=Others.of(others), now=NOW, **more)
 
 
 SLURM = {

@@ -191,3 +191,11 @@ def moved_of(*jobs):
     from jobmond.analysis.settle import Move
 
     return [Move(one, one) for one in jobs]
+
+
+async def test_secrets_in_the_names_of_links_are_masked_too():
+    nel = Source({INVOCATION: own("4711")})
+    secret = "train --key=hf_abcdefghijklmnopqrstuvwxyz012345"
+    slurm = Source({"4711": seen(State.RUNNING, name=secret, command=secret)})
+    answers = await asked(nel, slurm, invocation())
+    assert "abcdefghij" not in repr(answers.sightings)
