@@ -54,4 +54,5 @@ def _both(near: Reading[LogTail] | None, far: Reading[LogTail]) -> Reading[LogTa
         return near
     tail = near.value.tail + b"\n" + far.value.tail
     size = near.value.size_bytes + far.value.size_bytes
-    return Read(replace(near.value, tail=tail, size_bytes=size, joined=True), far.at)
+    both = replace(near.value, tail=tail, size_bytes=size, joined=True, examined=())
+    return Read(both, far.at)
