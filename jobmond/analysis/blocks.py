@@ -34,6 +34,7 @@ _FOREIGN = 6  # lines of other output tolerated inside a block without prefix
 _FOREIGN_PREFIXED = 2
 _MORE_LINES = 6  # of a message that are kept
 _AFTERMATH = 14  # lines after an exception in which the words that chain it to the next may stand
+_REOPENED = 60  # pieces after an exception below which Ray may print frames of the far side
 _KEPT = 40  # lines at either end of a block
 _LINE_CHARS = 2_000  # twice what is shown: a secret at the cut is masked before it is clipped
 _SWEEP = 64
@@ -96,6 +97,7 @@ class _Open:
     closed: bool = False
     chained: bool = False
     deadline: int = 0
+    seen: int = 0  # which piece was the last of it
     end: int = 0
     marks: int = 0
 
@@ -175,6 +177,7 @@ class BlockReader:
             if step is not None:
                 if step:
                     top.deadline = self._seen + _LOOKAHEAD
+                    top.seen = self._seen
                     top.end = piece.offset + len(piece.raw)
                     top.marks = self.marks
                 return step
@@ -237,6 +240,8 @@ class BlockReader:
             return False
         if walk.closed and not _FRAME.match(text):
             return self._after(walk, said, text, speaks)
+        if walk.closed and self._seen - walk.seen > _REOPENED:
+            return None  # frames of another traceback, whose header is lost
         return self._inside(walk, piece, text)
 
     def _grouped(self, walk: _Open, piece: Piece, text: str) -> bool | None:

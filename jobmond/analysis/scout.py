@@ -9,7 +9,7 @@ job went on.
 import re
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jobmond.analysis.blocks import EXCEPTION, HEADER
 from jobmond.analysis.diagnoser import birth
@@ -28,6 +28,7 @@ _KEPT = 24  # places of one kind from the beginning, and as many from the end: a
 _RECORD_BYTES = 1_000
 _HEAD_BYTES = 400  # of a painted piece, in which the step stands
 _OPEN = 64  # speakers whose traceback is open
+_FOUND = re.compile(rb"(\d{1,15}):(\d{1,18}):(.*)", re.DOTALL)
 _SECTION = re.compile(rb"==> [^\n]{1,200} <==")
 _RANKS = {
     Role.VERDICT: 0,
@@ -41,7 +42,9 @@ _RANKS = {
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A line to read around: where it begins, its number from 1 (None where nobody counted)."""
+    """A painted piece to read around: the byte at which it begins, and the number (from 1) of the
+    line it stands in, None where nobody counted.
+    """
 
     offset: int
     line: int | None
@@ -65,6 +68,7 @@ class Scout:
 
     def __init__(self) -> None:
         self.birth = b""  # stands in the first line of each life of the log, and hardly elsewhere
+        self.healed = -1  # the byte at which a metric was a number again last
         self.reborn: int | None = None  # the byte at which the last life begins
         self.advances = Advances()
         self.benign = 0
@@ -84,17 +88,26 @@ class Scout:
 
     def take(self, raw: bytes, offset: int, line: int | None) -> None:
         """One line without its newline. Any bytes are accepted; time is linear."""
-        spot, at = Spot(offset, line), offset
+        at = offset
         for piece in raw.split(b"\r") if b"\r" in raw else (raw,):
-            self.look(piece, at, spot)
+            self.look(piece, Spot(at, line), line_offset=offset)
             at += len(piece) + 1
 
-    def look(self, raw: bytes, offset: int, spot: Spot, *, step: int | None = None) -> None:
-        """One painted piece of the line at `spot`. `step` is where the training is, in the words
-        of a piece that somebody else understood: a long one is a record and no failure.
+    def take_found(self, said: bytes) -> None:
+        """What `grep -nab` printed: `NUMBER:OFFSET:LINE` a line; what is none is passed over."""
+        for one in said.split(b"\n"):
+            found = _FOUND.match(one)
+            if found:
+                self.take(found[3], int(found[2]), int(found[1]))
+
+    def look(self, raw: bytes, spot: Spot, *, line_offset: int, step: int | None = None) -> None:
+        """One painted piece of a line that begins at `line_offset`. `step` is where the training
+        is, in the words of a piece that somebody else understood: a long one is a record and no
+        failure.
         """
-        raw = raw[:PIECE_BYTES]
-        self._pulse(raw, offset, spot, step)
+        piece = Piece(raw[:PIECE_BYTES], spot.line, spot.offset, line_offset)
+        raw = piece.raw
+        self._pulse(piece, step)
         record = step is not None and len(raw) > _RECORD_BYTES
         if not (b"nan" in raw or b"NaN" in raw if record else _holds_needle(raw)):
             return
@@ -104,7 +117,7 @@ class Scout:
         if HEADER[:15] in said.text:
             self._header(said, spot)
         elif not said.quoted:
-            self._line(Piece(raw, spot.line, offset, spot.offset), said, spot)
+            self._line(piece, said, spot)
 
     def spots(self) -> tuple[Spot, ...]:
         """The places to read around, those that can decide the most first.
@@ -127,20 +140,21 @@ class Scout:
     def _stands(self, spot: Spot) -> bool:
         return self._sections or self.advances.between(spot.offset, 1 << 62) <= SURVIVED
 
-    def _pulse(self, raw: bytes, offset: int, spot: Spot, step: int | None) -> None:
+    def _pulse(self, piece: Piece, step: int | None) -> None:
         """Signs of life and of divergence."""
-        self._advance(raw, offset, step)
+        raw = piece.raw
+        self._advance(raw, piece.offset, step)
         if self.birth and self.birth in raw:
-            self.reborn = spot.offset
+            self.reborn = piece.line_offset
         if self._nan and self._nan[1].search(raw):
-            self._nan = None
+            self._nan, self.healed = None, piece.offset
         if _SECTION.match(raw):
             self._sections = True
         if b"norm" in raw:
-            self._gradients.scan(raw, offset)
+            self._gradients.scan(raw, piece.offset)
             if self._gradients.spike is not None and self.spike is None:
-                piece = Piece(raw[:LINE_CHARS], spot.line, offset, spot.offset)
-                self.spike = event(piece, saying(piece.raw), SPIKE, "grad_norm")
+                short = replace(piece, raw=raw[:LINE_CHARS])
+                self.spike = event(short, saying(short.raw), SPIKE, "grad_norm")
 
     def _advance(self, raw: bytes, offset: int, step: int | None) -> None:
         if step is not None:

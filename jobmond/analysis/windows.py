@@ -3,9 +3,9 @@
 Contract, for whoever fetches the windows (from a far side, or from a file):
 
 1. Search the whole log for `FAR_NEEDLES` (faults/catalogue.py; `LC_ALL=C grep -nabF`) and feed the
-   lines that are found into a `Scout`, in order: text, the byte at which the line begins, its
-   number. Lines may be clipped. A far side that must not send them all sends the first and the last
-   of them, a few hundred of each.
+   lines that are found into a `Scout`, in order (`take_found`). Lines may be clipped to some
+   hundred bytes. A far side that must not send them all leaves out those that hold one of
+   `EXPECTED_NEEDLES` and sends the first and the last of the rest, a few hundred of each.
 2. `spans(scout, size_bytes)` names what to read: head, neighbourhoods of lines that can matter,
    tail; few and bounded, however many lines were found.
 3. Read each span and pass its bytes through `window`, which leaves out lines that the span cuts and
@@ -166,7 +166,11 @@ def _completed(found: Evidence, scout: Scout) -> Evidence:
     """What only the scout knows of a log that was not read whole."""
     if not found.gaps:
         return found
-    events = [each for each in found.events if each.fault is not SPIKE]
+    events = [
+        each
+        for each in found.events
+        if each.fault is not SPIKE and (each.fault is not NAN or each.place > scout.healed)
+    ]
     spike = scout.lasting_spike()
     if spike is not None and not any(each.fault is NAN for each in events):
         events = sorted([*events, spike], key=lambda each: each.place)

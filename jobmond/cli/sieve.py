@@ -137,7 +137,8 @@ class Sieve:
             known = reader.take(segment)
             if self._scout is not None:
                 step = reader.candidates[0].state.step if known and reader.settled else None
-                self._scout.look(segment.raw, segment.offset, Spot(offset, number), step=step)
+                spot = Spot(segment.offset, number)
+                self._scout.look(segment.raw, spot, line_offset=offset, step=step)
 
     def _feed(self, data: bytes, reader: LogReader) -> None:
         """What is not known to be whole lines goes through the cutter."""

@@ -22,7 +22,9 @@ def scouted(log: bytes, *, near: bool = True) -> Scout:
     needles = (*FAR_NEEDLES, *births, *(NEAR_NEEDLES if near else ()))
     offset = 0
     for number, line in enumerate(log.split(b"\n"), 1):
-        if any(needle in line for needle in needles) or (near and b"step" in line):
+        if any(needle in line for needle in needles) or (
+            near and (b"step" in line or b"it]" in line)  # as the needles of dialects do
+        ):
             scout.take(line, offset, number)
         offset += len(line) + 1
     return scout
