@@ -36,6 +36,7 @@ _DULL = 20_000  # templates of lines that say nothing
 _LEAD_BYTES = 4_096
 _TAIL_BYTES = 65_536
 _BIRTH = re.compile(rb"[^\d\x00-\x1f]{12,80}")
+_BIRTHS = 4
 _WAITED_FOR = frozenset({Role.ROOT, Role.SYMPTOM, Role.VERDICT, Role.CONFIRMATION})
 ENDS = frozenset({Role.VERDICT, Role.CONFIRMATION})
 _HERE = "benign on this cluster"
@@ -92,15 +93,28 @@ class Diagnoser:
         self._gaps = 0
         self._dull: set[bytes] = set()
         self._birth: bytes | None = None  # how a life of this log begins
+        self._births: list[int] = []  # the first bytes at which that stands
+        self._last_birth = -1
+        self._born = 0  # the byte at which that line begins
         self._ended: int | None = None
-        self._born = 0
 
-    def feed(self, data: bytes, *, offset: int | None = None, line: int | None = None) -> None:
-        """More bytes. Any bytes are accepted."""
+    def feed(
+        self,
+        data: bytes,
+        *,
+        offset: int | None = None,
+        line: int | None = None,
+        line_offset: int | None = None,
+    ) -> None:
+        """More bytes. Any bytes are accepted. After a gap `line_offset` is where the first line
+        begins of which `data` may hold only the rest.
+        """
         if offset is not None and offset < self._next:
             data = data[self._next - offset :]
         elif offset is not None and offset > self._next:
             data = self._gap(data, offset, line)
+            if line_offset is not None and line is not None:
+                self._line_offset = line_offset
         self._cutter.feed(data)
         self._next += len(data)
 
@@ -115,7 +129,7 @@ class Diagnoser:
             events=tuple(events),
             marks=self._marks.count,
             sections=self._section,
-            born=self._born,
+            born=self._lived(),
             benign=self._ledger.benign,
             victims=victims(self._ledger),
             tail=b"".join(self._tail)[-_TAIL_BYTES:],
@@ -204,10 +218,26 @@ class Diagnoser:
         if self._birth is None and base == 0:
             line = body.split(b"\n", 1)[0]
             self._birth = birth(line)
-        if self._birth and self._ended is not None:
-            found = body.rfind(self._birth)
-            if found >= 0 and base + found > self._ended:
-                self._born = base + body.rfind(b"\n", 0, found) + 1
+        if not self._birth:
+            return
+        found = body.find(self._birth)
+        while found >= 0 and len(self._births) < _BIRTHS:
+            self._births.append(base + found)
+            found = body.find(self._birth, found + 1)
+        found = body.rfind(self._birth)
+        if found >= 0:
+            self._last_birth = base + found
+            self._born = base + body.rfind(b"\n", 0, found) + 1
+
+    def _lived(self) -> int:
+        """Where the last life begins, if another one ended before. What stands in many lines
+        before anything ended begins no life.
+        """
+        ended = self._ended
+        if ended is None or self._last_birth <= ended:
+            return 0
+        common = len(self._births) == _BIRTHS and self._births[-1] < ended
+        return 0 if common else self._born
 
     def _piece(self, body: bytes, at: int, end: int, base: int) -> None:
         raw = body[at:end]
@@ -304,8 +334,8 @@ class Diagnoser:
         self._ledger.add(replace(found, marks=count, section=self._section))
         if found.fault.role in _WAITED_FOR and found.key is None:
             self._waiting = self._marks.count + SURVIVED
-        if found.fault.role in ENDS and self._ended is None:
-            self._ended = found.place
+        if found.fault.role in ENDS:
+            self._ended = min(found.place, found.place if self._ended is None else self._ended)
 
     def _spikes(self, body: bytes, base: int) -> None:
         before = self._gradients.spike

@@ -61,11 +61,14 @@ class Window:
 
     `line` is the number (from 1, LF only) of the line in which the first byte stands, which may be
     the middle of it; None where that is not known: then lines found in it have no number.
+    `line_offset` is where that line begins; where that is not known, a diagnosis in the rest of it
+    has the byte of its own text instead.
     """
 
     offset: int
     data: bytes
     line: int | None = None
+    line_offset: int | None = None
 
 
 def spans(scout: Scout, size_bytes: int, limits: Limits = LIMITS) -> tuple[Span, ...]:
@@ -78,7 +81,7 @@ def spans(scout: Scout, size_bytes: int, limits: Limits = LIMITS) -> tuple[Span,
     for spot in scout.spots():
         start = max(head.end, spot.offset - limits.around_bytes)
         end = min(tail.start, spot.offset + limits.around_bytes)
-        if not head.end <= spot.offset < tail.start:
+        if spot.offset >= tail.start or start >= end:
             continue
         joined = _joined([*middle, Span(start, end, (spot,))])
         if sum(span.end - span.start for span in joined) <= limits.middle_bytes:
@@ -99,23 +102,25 @@ def _joined(parts: Iterable[Span]) -> list[Span]:
     return joined
 
 
-def window(span: Span, data: bytes, *, lines: int | None = None) -> Window:
+def window(
+    span: Span, data: bytes, *, lines: int | None = None, line_offset: int | None = None
+) -> Window:
     """What was read of a span, without what is far from the lines it is read for.
 
     For the tail `lines` is how many newlines the whole log has; without it lines of the tail
-    have no number.
+    have no number. `line_offset` is where the line begins in which the span does.
     """
     if not span.found:
         number = None if lines is None else lines - data.count(b"\n") + 1
-        return Window(span.start, data, 1 if span.start == 0 else number)
-    first = span.found[0].offset - span.start
+        return Window(span.start, data, 1 if span.start == 0 else number, line_offset)
+    first = max(0, span.found[0].offset - span.start)  # the head may reach beyond it
     begin = first
     for _ in range(AROUND_LINES + 1):
         begin = data.rfind(b"\n", 0, begin)
         if begin < 0:
             break
     begin += 1
-    end = span.found[-1].offset - span.start
+    end = max(0, span.found[-1].offset - span.start)
     for _ in range(AROUND_LINES):
         end = data.find(b"\n", end) + 1
         if not end:
@@ -123,7 +128,8 @@ def window(span: Span, data: bytes, *, lines: int | None = None) -> Window:
     number = span.found[0].line
     if number is not None:
         number -= data.count(b"\n", begin, first)
-    return Window(span.start + begin, data[begin : end or len(data)], number)
+    offset = span.start + begin
+    return Window(offset, data[begin : end or len(data)], number, offset if begin else line_offset)
 
 
 def windowed(
@@ -140,26 +146,26 @@ def windowed(
     ordered = sorted(windows, key=lambda one: one.offset)
     end = 0
     for each, after in zip_longest(ordered, ordered[1:]):
-        data, line, offset = each.data, each.line, each.offset
-        if offset > end:
+        data, line, offset, begun = each.data, each.line, each.offset, each.line_offset
+        if offset > end and offset != begun:
             cut, passed = _beginning(data)
             data, offset = data[cut:], offset + cut
             line = None if line is None else line + passed
+            begun = offset if passed else begun
         end = max(end, each.offset + len(each.data))
         if after is not None and after.offset > end:
             data = data[: max(data.rfind(b"\n"), data.rfind(b"\r")) + 1]
-        diagnoser.feed(data, offset=offset, line=line)
+        diagnoser.feed(data, offset=offset, line=line, line_offset=begun)
     return _completed(diagnoser.evidence(), scout)
 
 
 def _beginning(data: bytes) -> tuple[int, int]:
-    """Where the first whole line begins, and how many lines were passed for that. In a line that
-    is longer than the window: where the first painted piece begins.
-    """
-    cut = data.find(b"\n") + 1
-    if cut:
-        return cut, 1
-    return data.find(b"\r") + 1 or len(data), 0
+    """Where the first whole line or painted piece begins, and whether a line was passed for it."""
+    cut = data.find(b"\n")
+    back = data.find(b"\r", 0, cut if cut >= 0 else len(data))
+    if back >= 0:
+        return back + 1, 0
+    return (cut + 1, 1) if cut >= 0 else (len(data), 0)
 
 
 def _completed(found: Evidence, scout: Scout) -> Evidence:

@@ -9,6 +9,8 @@ from jobmond.analysis.scout import Scout
 from jobmond.analysis.windows import LIMITS, Limits, Window, spans, window, windowed
 
 _CHUNK_BYTES = 1 << 20
+_STEP_BYTES = 64 << 10
+_LINE_BYTES = 8 << 20  # progress bars that are never followed by a newline can be a line this long
 
 
 def read_evidence(
@@ -34,4 +36,17 @@ def _windows(
 ) -> Iterator[Window]:
     for span in spans(scout, size, limits):
         data = os.pread(source.fileno(), span.end - span.start, span.start)
-        yield window(span, data, lines=lines)
+        begun = _line_begin(source, span.start)
+        yield window(span, data, lines=lines, line_offset=begun)
+
+
+def _line_begin(source: IO[bytes], at: int) -> int | None:
+    """Where the line begins that holds byte `at`; None where that is very far away."""
+    end = at
+    while end > max(0, at - _LINE_BYTES):
+        start = max(0, end - _STEP_BYTES)
+        found = os.pread(source.fileno(), end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0 if end == 0 else None

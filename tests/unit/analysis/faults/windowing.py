@@ -33,7 +33,12 @@ def scouted(log: bytes, *, near: bool = True) -> Scout:
 def evidence(log: bytes, limits: Limits = NARROW, *, near: bool = True) -> Evidence:
     scout = scouted(log, near=near)
     parts = [
-        window(span, log[span.start : span.end], lines=log.count(b"\n"))
+        window(
+            span,
+            log[span.start : span.end],
+            lines=log.count(b"\n"),
+            line_offset=log.rfind(b"\n", 0, span.start) + 1,
+        )
         for span in spans(scout, len(log), limits)
     ]
     return windowed(parts, scout)
