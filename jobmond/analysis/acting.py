@@ -7,6 +7,7 @@ from jobmond.model.outcome import Signal
 from jobmond.model.state import Bucket, Kind, State
 
 ACTED_ON = "rl-collapse"
+SPARED = frozenset({"no-kill", "spike-mitigation"})  # labels of what is never cancelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,6 @@ def decided(job: Job, signal: Signal, leave: Leave) -> Decision:
     """What follows from `signal`, which was raised now. Anything but a clear yes is a no."""
     if signal.rule != ACTED_ON:
         return Decision(False, "nothing follows from this rule")
-    if not leave.cancels:
-        return Decision(False, 'left running: on_collapse = "recommend"')
     hindered = hindrance(job, leave)
     if hindered is not None:
         return Decision(False, f"left running: {hindered}")
@@ -45,9 +44,9 @@ def decided(job: Job, signal: Signal, leave: Leave) -> Decision:
 def hindrance(job: Job, leave: Leave) -> str | None:
     """Why `job` must not be cancelled, whatever was decided; None where it may be."""
     reasons = (
+        (not leave.cancels, 'on_collapse = "recommend"'),
         (leave.no_kill is not None, leave.no_kill),
-        ("no-kill" in job.labels, "it is labelled no-kill"),
-        ("spike-mitigation" in job.labels, "it is labelled spike-mitigation"),
+        *((one in job.labels, f"it is labelled {one}") for one in sorted(SPARED)),
         (job.bucket is not Bucket.RL, f"it is no RL job but {job.bucket.value}"),
         (job.kind is not Kind.SLURM, f"jobs of {job.kind.value} are never cancelled"),
         (job.state is not State.RUNNING, f"it is {job.state.value}"),

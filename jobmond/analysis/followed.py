@@ -12,6 +12,7 @@ from jobmond.analysis.reading import Candidate, LogReader
 from jobmond.analysis.replay import Replay
 from jobmond.analysis.track import Track
 from jobmond.analysis.trend import TrendFacts, trend, trend_facts
+from jobmond.analysis.withheld import released, withhold
 from jobmond.model.job import Job
 from jobmond.model.metrics import Segment
 from jobmond.model.observation import LogNews, LogTail
@@ -79,7 +80,8 @@ def followed(
             return Followed(job.training, again, Steps({}, None))
     elif news.restarted or (kept is not None and kept.at.path != tail.path):
         reader.another()
-    known = reader.best.state.life if begun and reader.best else None
+    known = _known_life(job, reader, kept) if begun else None
+    came_on = kept is not None and not kept.own and kept.at.path == tail.path
     for segment in news.segments:
         if segment.closed:
             reader.take(segment)
@@ -95,13 +97,45 @@ def followed(
         shown = _newest(best, tail) or shown
     facts = trend_facts(best.state, job.bucket if bucket else best.state.bucket)
     training = _training(job.training if same_life else None, shown, facts, now=now)
+    _inherited(best.state, came_on=came_on and known == best.state.life, judged=replay.judged)
     steps = _steps(replay, best.state, same_life=same_life)
+    steps = _sure(steps, best.state, behind=news.behind_bytes > 0)
     return Followed(
         replace(training, behind_bytes=news.behind_bytes),
         Bookmark(at, packed(reader)),
         steps,
         _recent(best.state, steps),
     )
+
+
+def _known_life(job: Job, reader: LogReader, kept: Kept | None) -> int | None:
+    """The life that was the newest one at the look before."""
+    if reader.best is not None:
+        return reader.best.state.life
+    # A reading that begins anew, as another version's does, says nothing of lives.
+    own = kept is not None and kept.own and kept.at.place is None
+    return job.training.log_life if own and job.training is not None else None
+
+
+def _inherited(state: LogState, *, came_on: bool, judged: bool) -> None:
+    """Note whether the steps read last may be those of the job before, in whose log this goes on.
+
+    What is new at a second look is its own: by then the job before wrote nothing any more.
+    """
+    if came_on:
+        state.inherited = True
+    elif judged:
+        state.inherited = False
+
+
+def _sure(steps: Steps, state: LogState, *, behind: bool) -> Steps:
+    """Of what fired, only what is certainly this job's, and of its newest life."""
+    if behind or state.inherited:
+        withhold(state, steps.fired)
+        return replace(steps, fired={}, newest=None)
+    if not state.withheld:
+        return steps
+    return replace(steps, fired=released(state, steps.fired), newest=state.record_step)
 
 
 def needles_at_first(parsers: Sequence[MetricParser]) -> tuple[bytes, ...]:

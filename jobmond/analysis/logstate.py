@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from jobmond.analysis.pace import Pace
 from jobmond.analysis.stepguess import StepGuess
@@ -47,6 +48,8 @@ class LogState:
     failed: bool = False
     rewarded: bool = False
     unjudged: int = 0
+    withheld: dict[str, dict[str, Any]] = field(default_factory=dict)  # firings that wait
+    inherited: bool = False  # what was read of this life may be another job's
     last: dict[str, float] = field(default_factory=dict)
     canonical: dict[str, float] = field(default_factory=dict)
     coarse: set[str] = field(default_factory=set)

@@ -61,6 +61,7 @@ class Track:
         if merge and last is not None and step is not None and last.step == step:
             last.values.update(values)
             last.trained |= trained
+            last.judged = False
             return
         self.current.append(Entry(step, dict(values), trained))
 
@@ -119,7 +120,7 @@ class Track:
         """What rules see; the records they have not seen count as seen from now on."""
         made = [e for e in self.current if e.step is not None and e.trained]
         fresh = {e.step for e in made if e.step is not None and not e.judged}
-        for entry in self.current:
+        for entry in made:
             entry.judged = True
         return RunSeries(
             columns=self.columns(),

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from jobmond.model.job import Job
+
 
 class Stage(StrEnum):
     """How far a cancellation has come. The last two are ends."""
@@ -63,3 +65,14 @@ class Intent:
     asked_at: datetime | None = None
     attempts: int = 0
     detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """An intent that has not come to its end, with its job as stored. `spared` are native ids of
+    tracked jobs of the cluster that people said are not to be cancelled.
+    """
+
+    intent: Intent
+    job: Job
+    spared: frozenset[str] = frozenset()

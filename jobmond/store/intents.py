@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, select, update
+from sqlalchemy import Connection, RowMapping, delete, select, update
 
-from jobmond.model.intent import Intent, Stage
-from jobmond.model.job import Job
+from jobmond.analysis.acting import SPARED
+from jobmond.model.intent import Intent, Stage, Unsettled
 from jobmond.store.engine import insert_new, write
 from jobmond.store.news import DELIVERED
 from jobmond.store.rows import jobs_where
@@ -17,7 +17,11 @@ _OPEN = (Stage.DECIDED.value, Stage.ASKED.value)
 
 
 def decide(connection: Connection, decided: Iterable[tuple[int, Intent]]) -> None:
-    """New intents of these incarnations; one that was decided before stays as it is."""
+    """New intents of these incarnations; one that is under way stays as it is."""
+    decided = list(decided)
+    numbers = [number for number, _ in decided]
+    over = intents.c.stage.not_in(_OPEN)
+    connection.execute(delete(intents).where(intents.c.incarnation_id.in_(numbers), over))
     rows = [
         {
             "incarnation_id": number,
@@ -34,8 +38,8 @@ def decide(connection: Connection, decided: Iterable[tuple[int, Intent]]) -> Non
     write(connection, insert_new(connection, intents), rows)
 
 
-def unsettled(connection: Connection, cluster: str) -> tuple[tuple[Intent, Job], ...]:
-    """Those on a cluster that have not come to their end, with their jobs."""
+def unsettled(connection: Connection, cluster: str) -> tuple[Unsettled, ...]:
+    """Those on a cluster that have not come to their end."""
     query = (
         select(intents)
         .join(incarnations)
@@ -45,7 +49,17 @@ def unsettled(connection: Connection, cluster: str) -> tuple[tuple[Intent, Job],
     found = [_intent(row) for row in connection.execute(query).mappings()]
     ids = [one.job_id for one in found]
     jobs = {job.id: job for job in jobs_where(connection, incarnations.c.id.in_(ids))}
-    return tuple((one, jobs[one.job_id]) for one in found)
+    spared = _spared(connection, cluster) if found else frozenset()
+    return tuple(Unsettled(one, jobs[one.job_id], spared) for one in found)
+
+
+def _spared(connection: Connection, cluster: str) -> frozenset[str]:
+    """Native ids of tracked jobs there that people said are not to be cancelled."""
+    query = select(incarnations.c.native_id, incarnations.c.labels).where(
+        incarnations.c.cluster == cluster, incarnations.c.tracked
+    )
+    found = connection.execute(query)
+    return frozenset(native_id for native_id, labels in found if SPARED & set(labels))
 
 
 def of_job(connection: Connection, job_id: int) -> tuple[Intent, ...]:

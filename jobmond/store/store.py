@@ -7,7 +7,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from sqlalchemy import Connection, Engine
 
 from jobmond.model.commit import Added, ClusterSnapshot, SweepCommit
-from jobmond.model.intent import Intent, Stage
+from jobmond.model.intent import Intent, Stage, Unsettled
 from jobmond.model.job import Choices, Classified, ClusterHealth, Job
 from jobmond.model.observation import Facts
 from jobmond.model.outcome import Delivery, Followup, News, SinkStanding, Transition
@@ -105,7 +105,7 @@ class Store:
         """What is known of the trees of trials of these incarnations, packed."""
         return self._read(memories, ids)
 
-    def unsettled_intents(self, cluster: str) -> tuple[tuple[Intent, Job], ...]:
+    def unsettled_intents(self, cluster: str) -> tuple[Unsettled, ...]:
         """Those on a cluster that have not come to their end, with their jobs as stored."""
         return self._read(intents.unsettled, cluster)
 

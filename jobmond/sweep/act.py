@@ -12,7 +12,7 @@ from jobmond.analysis.chains import waits_for
 from jobmond.analysis.judge import standing
 from jobmond.analysis.settle import Found
 from jobmond.errors import TransportError
-from jobmond.model.intent import Intent, Stage, Stop, Stopped, Target
+from jobmond.model.intent import Intent, Stage, Stop, Stopped, Target, Unsettled
 from jobmond.model.job import Job
 from jobmond.model.state import TERMINAL, Kind, State
 from jobmond.ports import Canceller, Clock
@@ -29,7 +29,7 @@ ATTEMPTS = 3  # a scheduler that took the request and does not act on it is for 
 class Ledger(Protocol):
     """The part of the store that cancellations live in."""
 
-    def unsettled_intents(self, cluster: str) -> Sequence[tuple[Intent, Job]]: ...
+    def unsettled_intents(self, cluster: str) -> Sequence[Unsettled]: ...
     def stands(self, key: str, sink: str) -> bool: ...
     def move_intent(
         self,
@@ -65,7 +65,11 @@ class Actor:
 
     async def act(self, cluster: Cluster, waiting: Sequence[Found]) -> None:
         """`waiting` are the PENDING jobs that the sweep saw, tracked or not."""
-        for intent, job in await self.call(self.ledger.unsettled_intents, cluster.name):
+        done: set[int] = set()
+        # Read again for each: to cancel one can take a minute, and a label may come in it.
+        while (one := await self._after(done, cluster)) is not None:
+            intent, job = one.intent, one.job
+            done.add(intent.id)
             if job.state in TERMINAL or not job.tracked:
                 await self._settle(intent, job, Stage.CONFIRMED, f"{job.state.value}")
             elif job.stale or job.state is State.UNKNOWN:
@@ -79,17 +83,24 @@ class Actor:
             elif intent.attempts >= ATTEMPTS:
                 await self._settle(intent, job, Stage.DROPPED, "it runs on, however often asked")
             elif await self.call(self.ledger.stands, intent.evidence, AGENT_LOG):
-                await self._ask(cluster, intent, job, waiting)
+                await self._ask(cluster, one, waiting)
 
-    async def _ask(
-        self, cluster: Cluster, intent: Intent, job: Job, waiting: Sequence[Found]
-    ) -> None:
+    async def _after(self, done: set[int], cluster: Cluster) -> Unsettled | None:
+        found = await self.call(self.ledger.unsettled_intents, cluster.name)
+        return next((one for one in found if one.intent.id not in done), None)
+
+    async def _ask(self, cluster: Cluster, one: Unsettled, waiting: Sequence[Found]) -> None:
         """Put down that the scheduler is asked, then ask: never the other way round."""
+        intent, job = one.intent, one.job
         backend: object = cluster.backends.get(job.kind)
         if not isinstance(backend, Canceller) or job.birth is None:
             await self._settle(intent, job, Stage.DROPPED, "its source cannot cancel")
             return
         targets = [*successors(job, waiting), Target(job.native_id, job.birth)]
+        if kept := [t.native_id for t in targets if t.waiting and t.native_id in one.spared]:
+            why = f"{kept[0]}, which waits for it, is labelled no-kill or spike-mitigation"
+            await self._settle(intent, job, Stage.DROPPED, why)
+            return
         now = self.clock.now()
         await self.call(self.ledger.move_intent, intent.id, Stage.ASKED, asked_at=now)
         await self._note("cancel", job, intent, {"targets": [t.native_id for t in targets]})

@@ -221,7 +221,8 @@ def _act(
     now, decision = setting.now, decided(job, signal, setting.leave)
     steps = followed.recent if followed else ()
     path, text = collapse_entry(job, signal, steps=steps, scan=scan, decision=decision.why, now=now)
-    key = f"{notices.transition_key(job)}:{signal.rule}:{signal.step}"
+    life = job.training.log_life if job.training is not None else 1
+    key = f"{notices.transition_key(job)}:{signal.rule}:{life}:{signal.step}"
     where = f"{setting.terms.agent_logs}/{path}"
     entry = Delivery(0, key, AGENT_LOG, {"path": where, "text": text}, created_at=now, due_at=now)
     intent = Intent(0, job.id, signal.rule, signal.step, key, decision.why, now)

@@ -284,6 +284,102 @@ async def test_a_run_that_began_anew_before_it_was_asked_is_let_go(tmp_path):
     assert scene.intents() == [(Stage.DROPPED, 0, "it began anew since")]
 
 
+async def test_leave_that_is_taken_back_in_time_saves_the_run(tmp_path):
+    scene = Scene(tmp_path, cancels=True)
+    scene.add()
+    await scene.sweep()
+    await scene.deliver()
+    scene.cluster = replace(scene.cluster, cancels=False)
+    await scene.act()
+    assert scene.slurm.asked == []
+    assert scene.intents() == [(Stage.DROPPED, 0, 'on_collapse = "recommend"')]
+
+
+async def test_a_collapse_of_an_earlier_start_is_no_reason_while_the_log_is_read(tmp_path):
+    """A log longer than one look: what was read so far ends in a collapse, the job does not."""
+    again = COLLAPSE[: COLLAPSE.index(b"Step 3:")]
+    scene = Scene(tmp_path, cancels=True, log_read_bytes=len(COLLAPSE))
+    scene.add()
+    (tmp_path / "7.out").write_bytes(COLLAPSE + again)
+    await scene.whole()
+    (job,) = scene.store.find("7")
+    assert job.training.behind_bytes > 0
+    await scene.whole()
+    (job,) = scene.store.find("7")
+    assert job.training.behind_bytes == 0
+    assert scene.slurm.asked == []
+    assert scene.collapses() == []
+
+
+async def test_a_collapse_read_before_the_log_s_end_was_reached_is_told_there(tmp_path):
+    scene = Scene(tmp_path, cancels=True, log_read_bytes=len(COLLAPSE))
+    scene.add()
+    (tmp_path / "7.out").write_bytes(COLLAPSE + b"nothing\n" * 300)
+    await scene.whole()
+    assert scene.collapses() == []
+    await scene.whole()
+    assert scene.slurm.asked == [["7"]]
+    assert len(scene.collapses()) == 1
+    assert scene.front_matter()["step"] == scene.collapses()[0].payload["signal"]["step"]
+
+
+async def test_a_second_collapse_of_a_run_begun_anew_has_its_own_evidence_and_decision(tmp_path):
+    scene = Scene(tmp_path, cancels=True)
+    scene.add()
+    await scene.sweep()
+    await scene.deliver()
+    again = COLLAPSE[: COLLAPSE.index(b"Step 3:")]
+    (tmp_path / "7.out").write_bytes(COLLAPSE + again)
+    await scene.whole()
+    assert scene.intents() == [(Stage.DROPPED, 0, "it began anew since")]
+    (tmp_path / "7.out").write_bytes(COLLAPSE + COLLAPSE)
+    await scene.sweep()
+    assert scene.intents() == [(Stage.DECIDED, 0, None)]
+    await scene.act()
+    assert scene.slurm.asked == []  # the evidence of the first is not its
+    await scene.deliver()
+    await scene.act()
+    assert scene.slurm.asked == [["7"]]
+
+
+@pytest.mark.parametrize("label", ["no-kill", "spike-mitigation"])
+async def test_a_successor_that_must_not_be_cancelled_keeps_the_run(tmp_path, label):
+    scene = Scene(tmp_path, cancels=True)
+    scene.add()
+    scene.add("8", label)
+    facts = Facts(name="train", user="alice", dependency="afterany:7(unfulfilled)")
+    scene.slurm.says["8"] = Seen(State.PENDING, "PENDING", "200", facts, "squeue")
+    result = await scene.sweep()
+    await scene.deliver()
+    await scene.act(result.waiting)
+    assert scene.slurm.asked == []
+    why = "8, which waits for it, is labelled no-kill or spike-mitigation"
+    assert scene.intents() == [(Stage.DROPPED, 0, why)]
+
+
+async def test_a_label_that_comes_while_another_is_cancelled_counts(tmp_path):
+    scene = Scene(tmp_path, cancels=True)
+    scene.add()
+    scene.add("9")
+    (tmp_path / "9.out").write_bytes(COLLAPSE)
+    facts = Facts(name="other", user="alice", log_path=str(tmp_path / "9.out"), started_at=NOW)
+    scene.slurm.says["9"] = Seen(State.RUNNING, "RUNNING", "100", facts, "squeue")
+    await scene.sweep()
+    await scene.deliver()
+    (other,) = scene.store.find("9")
+    chosen = replace(other.choices, labels_added=frozenset({"no-kill"}))
+    cancel = scene.slurm.cancel
+
+    async def slow(targets, *, timeout_s):
+        scene.store.choose(other.id, chosen, classify(chosen, other.facts, "9"))
+        return await cancel(targets, timeout_s=timeout_s)
+
+    scene.slurm.cancel = slow
+    await scene.act()
+    assert scene.slurm.asked == [["7"]]
+    assert [i.stage for i in scene.store.intents_of(other.id)] == [Stage.DROPPED]
+
+
 async def test_what_is_written_names_the_checkpoint_to_salvage_and_the_last_steps(tmp_path):
     scene = Scene(tmp_path)
     scene.add()

@@ -53,7 +53,7 @@ RUN = Target("7", "100")
 NEXT = Target("8", "200", waiting=True)
 
 
-@pytest.mark.parametrize("state", ["RUNNING", "PENDING", "SUSPENDED", "CONFIGURING"])
+@pytest.mark.parametrize("state", ["RUNNING", "SUSPENDED", "CONFIGURING"])
 async def test_one_that_is_still_itself_is_cancelled(cancel, queue, state):
     (queue / "7").write_text(f"7|100|{state}\n")
     assert await cancel(RUN) == {"7": Stopped(Stop.ASKED)}
@@ -64,6 +64,8 @@ async def test_one_that_is_still_itself_is_cancelled(cancel, queue, state):
     ("line", "stopped"),
     [
         ("7|100|COMPLETING\n", Stopped(Stop.ENDED, "COMPLETING")),
+        ("7|100|PENDING\n", Stopped(Stop.ENDED, "PENDING")),  # another life may begin
+        ("7+0|100|RUNNING\n7+1|100|RUNNING\n", Stopped(Stop.ANOTHER)),
         ("7|100|COMPLETED\n", Stopped(Stop.ENDED, "COMPLETED")),
         ("7|101|RUNNING\n", Stopped(Stop.ANOTHER)),
         ("7_1|100|RUNNING\n7_2|100|RUNNING\n", Stopped(Stop.ANOTHER)),
@@ -90,6 +92,34 @@ async def test_what_waits_goes_first(cancel, queue):
     (queue / "8").write_text("8|200|PENDING\n")
     assert {t.stop for t in (await cancel(NEXT, RUN)).values()} == {Stop.ASKED}
     assert cancelled(queue) == ["8", "7"]
+
+
+async def test_an_array_that_waits_goes_first(cancel, queue):
+    (queue / "7").write_text("7|100|RUNNING\n")
+    (queue / "8").write_text("8_[1-40%2]|200|PENDING\n")
+    assert {t.stop for t in (await cancel(NEXT, RUN)).values()} == {Stop.ASKED}
+    assert cancelled(queue) == ["8", "7"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "8_[3-4]|200|PENDING\n8_2|200|RUNNING\n",
+        "8_[3]|200|PENDING\n8_2|200|RUNNING\n8_[4]|200|PENDING\n",
+        "8_2|200|PENDING\n",
+        "80_[1]|200|PENDING\n",
+        "8|201|PENDING\n",
+    ],
+)
+async def test_a_job_is_kept_where_nobody_can_tell_what_waits_for_it(cancel, queue, lines):
+    (queue / "7").write_text("7|100|RUNNING\n")
+    (queue / "8").write_text(lines)
+    told = await cancel(NEXT, RUN)
+    assert told == {
+        "8": Stopped(Stop.ANOTHER),
+        "7": Stopped(Stop.KEPT, "8 waits for it and could not be cancelled"),
+    }
+    assert cancelled(queue) == []
 
 
 async def test_what_has_started_meanwhile_is_not_cancelled(cancel, queue):

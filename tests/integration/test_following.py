@@ -261,6 +261,63 @@ async def test_a_reading_of_another_version_begins_again(tmp_path, monkeypatch):
     assert (scene.job("7").training.step, scene.job("7").training.records) == (6, 6)
 
 
+async def test_a_reading_of_another_version_doubles_no_alarm(tmp_path, monkeypatch):
+    scene = Scene(tmp_path)
+    scene.add("7")
+    bad = steps(1, 3) + steps(1, 7) + steps(8, 9, norm="NaN")
+    scene.write("7", bad)
+    await scene.sweep(_7=State.RUNNING)
+    monkeypatch.setattr(bookmark, "VERSION", bookmark.VERSION + 1)
+    for last in (11, 12, 13):
+        scene.write("7", bad + steps(10, last))
+        await scene.sweep(_7=State.RUNNING)
+    assert scene.told() == [("nan-loss", 9)]
+    assert scene.told("cleared") == []
+    assert [s.rule for s in standing(scene.job("7"))] == ["nan-loss"]
+
+
+async def test_what_a_predecessor_wrote_last_is_not_its_successor_s(tmp_path):
+    """Both write to one log, and the end of the first's was never seen by itself."""
+    scene = Scene(tmp_path)
+    scene.add("7")
+    scene.write("7", steps(1, 5))
+    await scene.sweep(_7=State.RUNNING)
+    late = steps(6, 7) + steps(8, 9, norm="NaN")
+    scene.add("8")
+    waiting = scene.seen("8", State.PENDING, log="7", dependency="afterany:7")
+    await scene.sweep(_7=State.RUNNING, _8=waiting)
+    (tmp_path / "7.out").chmod(0)
+    (tmp_path / "7.out").rename(tmp_path / "away")
+    await scene.sweep(_7=scene.seen("7", State.TIMEOUT), _8=scene.seen("8", log="7"))
+    (tmp_path / "away").rename(tmp_path / "7.out")
+    (tmp_path / "7.out").chmod(0o600)
+    scene.write("7", steps(1, 5) + late)
+    for _ in range(3):
+        await scene.sweep(_8=scene.seen("8", log="7"))
+    assert standing(scene.job("8")) == ()
+    scene.write("7", steps(1, 5) + late + steps(5, 6))  # its own begins
+    await scene.sweep(_8=scene.seen("8", log="7"))
+    assert standing(scene.job("8")) == ()
+    assert scene.told() == []
+
+
+async def test_a_successor_that_goes_on_without_a_word_is_judged_by_what_comes_then(tmp_path):
+    scene = Scene(tmp_path)
+    scene.add("7")
+    scene.write("7", steps(1, 5))
+    await scene.sweep(_7=State.RUNNING)
+    scene.add("8")
+    waiting = scene.seen("8", State.PENDING, log="7", dependency="afterany:7")
+    await scene.sweep(_7=State.RUNNING, _8=waiting)
+    await scene.sweep(_7=scene.seen("7", State.TIMEOUT), _8=scene.seen("8", log="7"))
+    scene.write("7", steps(1, 7) + steps(8, 9, norm="NaN"))
+    await scene.sweep(_8=scene.seen("8", log="7"))
+    scene.write("7", steps(1, 7) + steps(8, 9, norm="NaN") + steps(10, 10))
+    await scene.sweep(_8=scene.seen("8", log="7"))
+    assert [s.rule for s in standing(scene.job("8"))] == ["nan-loss"]
+    assert scene.told() == [("nan-loss", 9)]
+
+
 async def test_what_people_and_names_say_goes_before_the_log(tmp_path):
     scene = Scene(tmp_path)
     scene.add("7", bucket=Bucket.EVAL)

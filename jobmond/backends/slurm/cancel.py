@@ -7,8 +7,9 @@ from jobmond.analysis.visible import readable, visible
 from jobmond.backends.slurm.script import Nonce, prelude
 from jobmond.model.intent import Stop, Stopped, Target
 
-# Of a job only what no user can choose is printed: id, submit time, state. A job whose successor
-# could not be cancelled is kept: the successor would start on what the job leaves.
+# Of a job only what no user can choose is printed: id, submit time, state. One that waits (again)
+# is not the life that was judged. A job whose successor could not be cancelled is kept: the
+# successor would start on what the job leaves.
 _SCRIPT = """\
 tell() {{ printf '\\n%s stop %s %s %.300s\\n' {mark} "$1" "$2" "$3"; }}
 kept=
@@ -20,12 +21,20 @@ stop() {{
   seen=$(timeout -k 2 {each_s} squeue -h -j "$1" -t all -o '%i|%V|%T' 2>/dev/null)
   rc=$?
   case $rc,$seen in
-    0,"$1|$2|PENDING") ;;
+    0,"$1|$2|PENDING" | 0,"$1_["*"]|$2|PENDING")
+      if [ "$3" = no ]; then tell "$1" ended PENDING; return; fi
+      case $seen in
+        *'|RUNNING'*) tell "$1" another ''; kept=$1; return ;;
+      esac ;;
     0,"$1|$2|RUNNING" | 0,"$1|$2|SUSPENDED" | 0,"$1|$2|CONFIGURING")
       if [ "$3" = yes ]; then tell "$1" ended "${{seen##*|}}"; return; fi ;;
     0,"$1|$2|"*) tell "$1" ended "${{seen##*|}}"; return ;;
     0,) tell "$1" gone ''; return ;;
-    0,*) tell "$1" another ''; return ;;
+    0,*)
+      tell "$1" another ''
+      # Perhaps an array of which some run already; nobody can tell what waits for the job.
+      if [ "$3" = yes ]; then kept=$1; fi
+      return ;;
     *)
       why=$(timeout -k 2 {each_s} squeue -h -j "$1" -t all -o %i 2>&1 >/dev/null)
       case $why in
