@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from jobmond.model.job import Job
 from jobmond.model.observation import Read, Reading
 from jobmond.model.state import State
 from jobmond.model.trials import Trials
@@ -23,12 +24,16 @@ def at_work(case: Case) -> bool:
     return running and "service" not in job.labels
 
 
-def quiet_for(case: Case, trials: Trials) -> timedelta | None:
-    """How long no trial has ended, counted from this life's start at the earliest; None where
-    neither is known.
+def awake_since(job: Job) -> datetime | None:
+    """From when on silence says anything of `job`: this life's start, or when it was last seen
+    suspended. A log or a tree may be older than both.
     """
-    known = (trials.last_result_at, case.job.facts.started_at)
-    since: list[datetime] = [at for at in known if at is not None]
+    return max((at for at in (job.facts.started_at, job.log.rested_at) if at), default=None)
+
+
+def quiet_for(case: Case, trials: Trials) -> timedelta | None:
+    """How long no trial has ended while the job was awake; None where that cannot be told."""
+    since = [at for at in (trials.last_result_at, awake_since(case.job)) if at is not None]
     if not since:
         return None
     return case.now - max(*since, case.steady_since or since[0])

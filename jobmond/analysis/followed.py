@@ -193,7 +193,7 @@ def _training(
         grad_norms=facts.grad_norms,
         first_step=facts.first_step,
         before_step=before.step if before is not None else None,
-        stepped_at=now if before is None or moved else before.stepped_at,
+        stepped_at=now if before is None or moved else min(before.stepped_at or now, now),
         began_at=before.began_at if before is not None else now,
     )
 

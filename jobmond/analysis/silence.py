@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from jobmond.analysis.evidence import awake_since
 from jobmond.analysis.settle import Move
 from jobmond.model.commit import JobChange
 from jobmond.model.job import Job
@@ -21,10 +22,18 @@ _SILENT = timedelta(minutes=30)  # two sweeps
 
 
 def silent_for(job: Job, log: Reading[LogTail], now: datetime) -> timedelta | None:
-    """How long the log has not changed; None where this sweep did not read it."""
-    if not isinstance(log, Read) or job.log.changed_at is None:
+    """How long the log has not changed while the job was awake; None where this sweep did not
+    read it.
+    """
+    since = _silent_since(job)
+    return now - since if isinstance(log, Read) and since is not None else None
+
+
+def _silent_since(job: Job) -> datetime | None:
+    if job.log.changed_at is None:
         return None
-    return now - job.log.changed_at
+    awake = awake_since(job)
+    return max(job.log.changed_at, awake) if awake is not None else job.log.changed_at
 
 
 def view_of(
@@ -35,8 +44,9 @@ def view_of(
     for job in jobs:
         busy = job.state is State.RUNNING and not job.facts.suspended and not job.stale
         log = readings.get(job.native_id)
-        if busy and isinstance(log, Read) and job.log.changed_at and "service" not in job.labels:
-            changed.append((job.log.changed_at, job.native_id))
+        since = _silent_since(job)
+        if busy and isinstance(log, Read) and since and "service" not in job.labels:
+            changed.append((since, job.native_id))
     changed.sort()
     silent = [(at, native_id) for at, native_id in changed if now - at >= _SILENT]
     together = _together(silent)

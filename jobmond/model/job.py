@@ -73,6 +73,7 @@ class LogEvidence:
     `status` is one of `read empty absent unavailable not-read none` (the interface's words).
     `last_line` is the last non-empty line, masked and without control characters.
     `changed_at` is when a look last found another size or mtime; at the first one, its mtime.
+    `rested_at` is when a look last saw the job suspended: no silence before it counts.
     """
 
     status: str = "none"
@@ -84,6 +85,7 @@ class LogEvidence:
     error: str | None = None
     last_line: str | None = None
     changed_at: datetime | None = None
+    rested_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,14 +29,16 @@ class EngineIdle:
             return
         if engine is None or engine.idle_s is None or engine.answered_after_idle:
             return
-        idle = timedelta(seconds=engine.idle_s)
+        idle, rested_at = timedelta(seconds=engine.idle_s), case.job.log.rested_at
+        if rested_at is not None:
+            idle = min(idle, case.now - rested_at)
         if idle < self.idle:
             return
         yield Signal(
             rule=self.id,
             severity=Severity.ALARM,
             title=f"the engine has had no running request for {minutes(idle)}",
-            evidence={"idle_s": engine.idle_s, "posts_ok": engine.answered},
+            evidence={"idle_s": idle.total_seconds(), "posts_ok": engine.answered},
             action="inspect",
         )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from jobmond import registry
-from jobmond.analysis.evidence import at_work, minutes
+from jobmond.analysis.evidence import at_work, awake_since, minutes
 from jobmond.analysis.silence import silent_for
 from jobmond.model.outcome import Signal
 from jobmond.model.state import Bucket, Severity
@@ -105,7 +105,9 @@ class Stall:
             return None
         own_s = (training.rate_s_per_step or 0.0) * self.steps_factor
         limit = max(self.steps_still, timedelta(seconds=min(own_s, self.most.total_seconds())))
-        span = case.now - training.stepped_at
+        awake = awake_since(case.job)
+        since = max(training.stepped_at, awake) if awake is not None else training.stepped_at
+        span = case.now - since
         if span <= limit:
             return None
         return _Still("its log grows and no step has come", span, limit, Severity.WATCH)

@@ -103,7 +103,7 @@ def concluded(
     terms, now = setting.terms, setting.now
     readers = log_readers(moves)
     looks = [_reading_for(move, readers, readings) for move in moves]
-    logs = [evidence(m.job.log, look, now=now) for m, look in zip(moves, looks, strict=True)]
+    logs = [_log(m.job, look, now=now) for m, look in zip(moves, looks, strict=True)]
     seen = (replace(move.job, log=log) for move, log in zip(moves, logs, strict=True))
     view, history = view_of(seen, readings, now=now), History(setting.past.failures)
     by_place: dict[int, _Concluded] = {}
@@ -125,6 +125,11 @@ def concluded(
         tuple(owed for one in done for owed in one.opened),
         tuple(owed for one in done for owed in one.closed),
     )
+
+
+def _log(job: Job, look: Reading[LogTail], *, now: datetime) -> LogEvidence:
+    log = evidence(job.log, look, now=now)
+    return replace(log, rested_at=now) if job.facts.suspended else log
 
 
 @dataclass(frozen=True, slots=True)

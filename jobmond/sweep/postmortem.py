@@ -133,6 +133,7 @@ def evidence(known: LogEvidence, reading: Reading[LogTail], *, now: datetime) ->
             read_at=now,
             last_line=visible(mask(last.strip()))[:_LAST_LINE_CHARS] if last else None,
             changed_at=_changed_at(known, tail, now),
+            rested_at=known.rested_at,
         )
     if isinstance(reading, Absent):
         where = ", ".join(reading.looked)
@@ -147,4 +148,4 @@ def _changed_at(known: LogEvidence, tail: LogTail, now: datetime) -> datetime:
     if known.mtime_at is None:
         return min(tail.mtime_at, now)
     same = (known.size_bytes, known.mtime_at) == (tail.size_bytes, tail.mtime_at)
-    return known.changed_at or known.mtime_at if same else now
+    return min(known.changed_at or known.mtime_at, now) if same else now  # clocks are set back

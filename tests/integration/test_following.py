@@ -60,14 +60,14 @@ class Queue:
 
 
 class Scene:
-    def __init__(self, tmp_path, **cluster):
+    def __init__(self, tmp_path, *, rules=(), **cluster):
         self.store = Store.open(f"sqlite:///{tmp_path / 'db'}")
         self.clock, self.queue, self.shell = Clock(), Queue(), ShellTransport()
         made = Cluster(
             "lab", "slurm", {Kind.SLURM: self.queue}, FileReader(self.shell), (), **cluster
         )
         self.cluster = made
-        terms = Terms((), ("news",), "/agent_logs")
+        terms = Terms(rules, ("news",), "/agent_logs")
         tools = Tools(tuple(PARSERS.values()), RULES)
         self.sweeper = Sweeper(self.store, self._call, self.clock, classify, terms, tools=tools)
         self.folder = tmp_path
@@ -346,3 +346,18 @@ async def test_trend_says_how_long_nothing_came(tmp_path):
     for _ in range(3):
         await scene.sweep(_7=State.RUNNING)
     assert scene.job("7").training.trend.startswith("No new step for 45m")
+
+
+async def test_a_job_that_was_suspended_for_hours_is_not_stalled_when_it_goes_on(tmp_path):
+    scene = Scene(tmp_path, rules=(registry.rules["stall"](),))
+    scene.add("7", bucket=Bucket.RL)
+    scene.write("7", steps(1, 12))
+    for _ in range(3):
+        await scene.sweep(_7=State.RUNNING)
+    for _ in range(20):
+        await scene.sweep(_7=scene.seen("7", suspended=True))
+    for _ in range(4):
+        await scene.sweep(_7=scene.seen("7"))
+    assert scene.told() == []
+    await scene.sweep(_7=scene.seen("7"))
+    assert scene.told() == [("stall", None)]

@@ -39,6 +39,17 @@ class TestColumns:
 
 
 class TestJudging:
+    def test_what_a_step_says_later_is_judged_too(self):
+        """A look fell between two records of one step, or between its validation and itself."""
+        found = track((1, 1.0), (2, 2.0))
+        found.for_rules(1, ())
+        found.put(2, {"grad_norm": float("inf")})
+        assert found.for_rules(1, ()).judged == [2]
+        found.put(3, {"eval_loss": 1.0}, trained=False)
+        assert found.for_rules(1, ()).judged == []
+        found.put(3, {"loss": 3.0})
+        assert found.for_rules(1, ()).judged == [3]
+
     def test_every_step_once(self):
         found = track((1, 1.0), (2, 2.0))
         assert found.for_rules(1, ()).judged == [1, 2]

@@ -64,6 +64,11 @@ class TestEvalStall:
             wanted
         )
 
+    @pytest.mark.parametrize(("minutes", "wanted"), [(59, 0), (61, 1)])
+    def test_being_suspended_is_no_stall(self, minutes, wanted):
+        log = LogEvidence(rested_at=at(-minutes))
+        assert len(fired("eval-stall", Bucket.EVAL, trials(minutes_ago=500), log=log)) == wanted
+
     def test_a_restart_has_its_own_hour(self):
         facts = Facts(started_at=at(-10))
         assert not fired("eval-stall", Bucket.EVAL, trials(minutes_ago=500), facts=facts)
@@ -125,6 +130,12 @@ class TestEngineIdle:
     def test_ten_minutes_without_a_request(self, idle_s, wanted):
         evidence = {"engine": Read(Engine(idle_s), NOW)}
         assert len(fired("engine-idle", Bucket.EVAL, trials(), evidence=evidence)) == wanted
+
+    @pytest.mark.parametrize(("minutes", "wanted"), [(9, 0), (10, 1)])
+    def test_being_suspended_is_not_idling(self, minutes, wanted):
+        evidence, log = {"engine": Read(Engine(90_000.0), NOW)}, LogEvidence(rested_at=at(-minutes))
+        found = fired("engine-idle", Bucket.EVAL, trials(), evidence=evidence, log=log)
+        assert len(found) == wanted
 
     def test_an_answer_since_then_is_a_sign_of_life(self):
         evidence = {"engine": Read(Engine(900, 3, answered_after_idle=True), NOW)}

@@ -1,5 +1,6 @@
 """Jobs that run and do not get on, alone and together."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -16,6 +17,7 @@ from jobmond.model.outcome import Signal
 from jobmond.model.state import Bucket, Severity, State
 from jobmond.model.training import Training
 from jobmond.ports import Case, SweepView
+from jobmond.sweep.postmortem import evidence
 from tests.unit.builders import NOW, at, job
 
 READ = Read(LogTail("/x.out", 7, 1, NOW, 0, b"x"), NOW)
@@ -115,6 +117,30 @@ def test_what_is_not_at_work_does_not_stall(changes):
     assert fired(still(9999, **changes)) == []
 
 
+def test_silence_counts_from_the_start_of_this_life():
+    """A requeued job, or a chain's next link, may go on in a log that is hours old."""
+    assert fired(still(600, facts=Facts(started_at=at(-90)))) == []
+    assert len(fired(still(600, facts=Facts(started_at=at(-91))))) == 1
+
+
+def test_silence_counts_from_when_it_was_resumed():
+    held = still(600)
+    resumed = replace(held, log=replace(held.log, rested_at=at(-90)))
+    assert fired(resumed) == []
+    steps = training(since=600)
+    young = still(1, training=steps, facts=Facts(started_at=at(-120)))
+    assert fired(young) == []
+    assert len(fired(still(1, training=steps, facts=Facts(started_at=at(-121))))) == 1
+
+
+def test_a_clock_that_was_set_back_delays_no_alarm():
+    ahead = LogEvidence("read", "/x.out", 1, 1, NOW, NOW, changed_at=at(48 * 60))
+    same = Read(LogTail("/x.out", 1, 1, NOW, 0, b"x"), NOW)
+    assert evidence(ahead, same, now=NOW).changed_at == NOW
+    earlier = replace(ahead, changed_at=at(-5))
+    assert evidence(earlier, same, now=NOW).changed_at == at(-5)
+
+
 def view(*jobs, readings=None):
     known = readings or {one.native_id: READ for one in jobs}
     return view_of(jobs, known, now=NOW)
@@ -146,6 +172,11 @@ def test_most_jobs_silent_at_once_are_one_thing():
 )
 def test_otherwise_each_is_its_own(minutes):
     assert view(*silent(*minutes)).hushed == frozenset()
+
+
+def test_jobs_that_were_just_resumed_together_did_not_fall_silent():
+    jobs = [still(100, native_id=str(n), facts=Facts(started_at=at(-10))) for n in range(5)]
+    assert view(*jobs) == SweepView(5)
 
 
 def test_only_logs_that_were_read_count():
