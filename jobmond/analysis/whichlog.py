@@ -2,15 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
-from jobmond.analysis.choosing import Word, choose
-from jobmond.analysis.diagnoser import Evidence
 from jobmond.analysis.faults.catalogue import BY_ID, GENERIC
 from jobmond.analysis.faults.fault import Fault, Role
 from jobmond.model.outcome import Diagnosis
-from jobmond.model.state import State
 
 
 class Part(StrEnum):
@@ -42,20 +39,15 @@ _TIES = (Part.SERVER, Part.RANK, Part.ERR, Part.OUT, Part.CLIENT, Part.LAUNCHER)
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
-    """One log of a job and what it says by itself."""
+class Told:
+    """What one log says by itself. `own` is the log that the job is known by; `hurt` says that
+    something went wrong in it, be it only because of a peer.
+    """
 
     path: str
-    part: Part
-    evidence: Evidence
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The cause, and the log that proves it; None where no log was given."""
-
     diagnosis: Diagnosis | None
-    log: Log | None
+    own: bool = False
+    hurt: bool = False
 
 
 def part_of(path: str) -> Part:
@@ -64,31 +56,24 @@ def part_of(path: str) -> Part:
     return next((part for part, shape in _PARTS if shape.search(name)), Part.OUT)
 
 
-def choose_over(logs: Sequence[Log], word: Word | None = None) -> Found:
-    """The cause over all logs of a job, in the words of the log that proves it best.
+def believed(told: Sequence[Told]) -> int | None:
+    """Which of all logs of a job to believe; None where there is none.
 
     What somebody outside names comes first, then what a program names; a server that broke comes
     before the clients that miss it, a rank before its launcher. Of equal ones the first given
-    stands, so give ranks in their order. `word` is the scheduler's.
+    stands, so give ranks in their order.
     """
-    word = word or Word()
-    alone = Word(State.FAILED) if word.failed else Word()
-    judged = [(choose(log.evidence, alone), log) for log in logs]
-    broken = any(log.part is Part.SERVER and _broke(found) for found, log in judged)
-    ranked = sorted(judged, key=lambda one: _key(*one, server_broke=broken))
-    if not ranked:
-        return Found(choose(_NOTHING, word), None)
-    _, log = ranked[0]
-    found = choose(log.evidence, word)
-    if found is not None and found.victims is None and log.part is Part.RANK:
-        others = sum(one.part is Part.RANK and _hurt(one, said) for said, one in judged) - 1
-        found = replace(found, victims=others if others > 0 else None)
-    return Found(found, log)
+    broken = any(part_of(one.path) is Part.SERVER and _broke(one.diagnosis) for one in told)
+    ranked = sorted(range(len(told)), key=lambda place: _key(told[place], server_broke=broken))
+    return ranked[0] if ranked else None
 
 
-_NOTHING = Evidence(
-    events=(), marks=0, sections=0, born=0, benign=0, victims=None, tail=b"", size_bytes=0
-)
+def other_ranks(told: Sequence[Told], chosen: int) -> int | None:
+    """How many other ranks went down, where each has a log of its own."""
+    if part_of(told[chosen].path) is not Part.RANK:
+        return None
+    others = (one for place, one in enumerate(told) if place != chosen)
+    return sum(one.hurt and part_of(one.path) is Part.RANK for one in others) or None
 
 
 def _fault(found: Diagnosis) -> Fault | None:
@@ -105,21 +90,18 @@ def _broke(found: Diagnosis | None) -> bool:
     return fault.role is not Role.SYMPTOM or fault.weight < _STOPPED
 
 
-def _key(found: Diagnosis | None, log: Log, *, server_broke: bool) -> tuple[int, int, int]:
-    tie = _TIES.index(log.part)
+def _key(told: Told, *, server_broke: bool) -> tuple[bool, bool, int, int, bool, int]:
+    found, part = told.diagnosis, part_of(told.path)
     fault = _fault(found) if found is not None else None
-    if found is None or fault is None:
-        return (_LAST + (found is None), 0, tie)
-    order = _ORDER.get(fault.role, _LAST)
-    weight = fault.weight if fault.role is Role.SYMPTOM else 0
-    if fault is GENERIC:
-        weight = 1  # an exception nobody knows says less than one that names its reason
-    if server_broke and log.part is not Part.SERVER and found.cause in _OF_CLIENTS:
-        order = max(order, _ORDER[Role.CONSEQUENCE])
-    elif log.part is Part.SERVER and fault.role is Role.SYMPTOM and fault.weight < _STOPPED:
-        order = _ORDER[Role.ROOT] + 1
-    return (order, weight, tie)
-
-
-def _hurt(log: Log, found: Diagnosis | None) -> bool:
-    return found is not None or any(not event.caught for event in log.evidence.events)
+    nowhere = found is None or (found.line is None and not found.excerpt)
+    order, weight = _LAST, 0
+    if found is not None and fault is not None:
+        order = _ORDER.get(fault.role, _LAST)
+        # An exception nobody knows says less than one that names its reason.
+        weight = fault.weight if fault.role is Role.SYMPTOM else int(fault is GENERIC)
+        if server_broke and part is not Part.SERVER and found.cause in _OF_CLIENTS:
+            order = max(order, _ORDER[Role.CONSEQUENCE])
+        elif part is Part.SERVER and fault.role is Role.SYMPTOM and fault.weight < _STOPPED:
+            order = _ORDER[Role.ROOT] + 1
+    unknown = found is None or found.cause == "unknown"
+    return (unknown, nowhere, order, weight, not told.own, _TIES.index(part))

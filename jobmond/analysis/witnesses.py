@@ -3,23 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from jobmond.analysis import whichlog
 from jobmond.analysis.benign import NOTHING, Benign
 from jobmond.analysis.diagnose import diagnose
 from jobmond.analysis.diagnoser import Evidence
-from jobmond.analysis.faults.catalogue import BY_ID
-from jobmond.analysis.faults.fault import Role
 from jobmond.analysis.logscan import Scan, tail_evidence
 from jobmond.analysis.proof import proved
+from jobmond.analysis.whichlog import Told, other_ranks
 from jobmond.analysis.windows import Window, windowed
 from jobmond.model.job import Job
 from jobmond.model.observation import Examined, LogTail
 from jobmond.model.outcome import Diagnosis
-
-_ROLES = {Role.VERDICT: 0, Role.ROOT: 0, Role.SYMPTOM: 1, Role.CONSEQUENCE: 2, Role.CONFIRMATION: 2}
-_LEAST = 3
-# What a client sees of a server that died, and what any process may be sent.
-_SEEN_BY_CLIENTS = frozenset({"network", "engine-dead", "python-exception", "nccl-timeout"})
-_SENT = frozenset({"sigterm", "sigkill"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +41,17 @@ def witnesses(tail: LogTail, benign: Benign = NOTHING) -> tuple[Witness, ...]:
 
 def believed(job: Job, heard: Sequence[Witness]) -> tuple[Diagnosis, Witness | None]:
     """The cause, and the log that tells it; None where none was read."""
-    found = [(_told_by(job, one), one) for one in heard]
-    if not found:
+    said = [_told_by(job, one) for one in heard]
+    told = [
+        Told(one.path, found, one.own, _hurt(one)) for one, found in zip(heard, said, strict=True)
+    ]
+    chosen = whichlog.believed(told)
+    if chosen is None:
         return _of(job, None), None
-    return min(found, key=lambda pair: _weight(*pair))
+    found = said[chosen]
+    if found.victims is None:
+        found = replace(found, victims=other_ranks(told, chosen))
+    return found, heard[chosen]
 
 
 def _told_by(job: Job, witness: Witness) -> Diagnosis:
@@ -72,20 +73,9 @@ def _of(job: Job, scan: Scan | None) -> Diagnosis:
     )
 
 
-def _weight(found: Diagnosis, witness: Witness) -> tuple[object, ...]:
-    """The least is believed: what is proved, and a server before the client that lost it."""
-    fault = BY_ID.get((found.fingerprint or "").partition(":")[0])
-    name = witness.path.rpartition("/")[2].lower()
-    return (
-        found.cause == "unknown",
-        found.line is None and not found.excerpt,
-        found.cause in _SENT,
-        _ROLES.get(fault.role, _LEAST) if fault else _LEAST,
-        "client" in name and found.cause in _SEEN_BY_CLIENTS,
-        found.cause == "python-exception",
-        not witness.own,
-        "server" not in name,
-    )
+def _hurt(witness: Witness) -> bool:
+    evidence = witness.scan.evidence
+    return evidence is not None and any(not event.caught for event in evidence.events)
 
 
 def _beside(one: Examined, benign: Benign) -> Witness:

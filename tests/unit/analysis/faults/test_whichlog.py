@@ -2,9 +2,9 @@
 
 import pytest
 
-from jobmond.analysis.choosing import Word
+from jobmond.analysis.choosing import Word, choose
 from jobmond.analysis.diagnoser import diagnose_chunks
-from jobmond.analysis.whichlog import Log, Part, choose_over, part_of
+from jobmond.analysis.whichlog import Part, Told, believed, other_ranks, part_of
 from jobmond.model.state import State
 from tests.unit.analysis.faults.variations import ELASTIC, EXIT_1, OOM, STEPS, trace
 
@@ -21,9 +21,16 @@ STOPPED = "INFO: Shutting down\nTerminated\n"
 
 
 def job(*logs: tuple[str, str], word: Word | None = None):
-    given = [Log(path, part_of(path), diagnose_chunks([text.encode()])) for path, text in logs]
-    found = choose_over(given, word)
-    return (found.diagnosis and found.diagnosis.cause, found.log and found.log.path), found
+    told = []
+    for path, text in logs:
+        evidence = diagnose_chunks([text.encode()])
+        told.append(Told(path, choose(evidence, word), hurt=bool(evidence.events)))
+    chosen = believed(told)
+    if chosen is None:
+        return None, None
+    found = told[chosen]
+    cause = found.diagnosis and found.diagnosis.cause
+    return (cause, found.path), other_ranks(told, chosen)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +83,8 @@ def test_standard_error_holds_what_the_output_does_not():
 
 def test_the_rank_that_failed_and_not_those_that_missed_it():
     logs = [(f"rank_{n}.log", STEPS + (trace(OOM) if n == 5 else GLOO)) for n in range(8)]
-    found, whole = job(("launcher.log", ELASTIC), *logs)
-    assert found == ("cuda-oom", "rank_5.log")
-    assert whole.diagnosis.victims == 7
+    found, others = job(("launcher.log", ELASTIC), *logs)
+    assert (found, others) == (("cuda-oom", "rank_5.log"), 7)
 
 
 def test_a_reason_with_a_name_comes_before_an_exception_nobody_knows():
@@ -117,5 +123,14 @@ def test_nothing_failed():
 def test_failed_and_no_log_says_why():
     found, _ = job(("a.out", STEPS), ("a.err", ""), word=Word(State.FAILED, 3))
     assert found[0] == "unknown"
-    assert job(word=Word(State.FAILED, 3))[0] == ("unknown", None)
-    assert job()[0] == (None, None)
+
+
+def test_the_log_that_the_job_is_known_by_comes_first_among_equals():
+    found = choose(diagnose_chunks([trace(OOM).encode()]))
+    told = [Told("rank_0.log", found), Told("a.out", found, own=True)]
+    assert believed(told) == 1
+    assert other_ranks(told, 0) is None
+
+
+def test_no_logs():
+    assert believed([]) is None
