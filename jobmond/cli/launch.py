@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from jobmond.analysis.mask import mask
 from jobmond.analysis.visible import visible
 from jobmond.cli.child import Child
 from jobmond.cli.places import runs_directory
@@ -111,17 +112,17 @@ class _Run:
         return Record(
             pid=pid,
             birth=birth,
-            name=visible(self._wish["name"] or Path(self._command[0]).name)[:_NAME_CHARS],
+            name=visible(mask(self._wish["name"] or Path(self._command[0]).name))[:_NAME_CHARS],
             command=_bounded(self._command),
             log=log,
             workdir=_workdir(),
             user=me(),
             started_at=started_at,
-            description=(self._wish["description"] or "")[:_PROSE_CHARS] or None,
+            description=mask(self._wish["description"] or "")[:_PROSE_CHARS] or None,
             labels=tuple(self._wish["labels"] or ()),
             bucket=self._wish["bucket"],
             type=self._wish["type"],
-            run=self._wish["run"],
+            run=mask(self._wish["run"]) if self._wish["run"] else None,
         )
 
     def _keep(self, child: Child, record: Record | None) -> None:
@@ -148,7 +149,7 @@ class _Run:
             "birth": record.start_ticks,
             "boot_id": record.boot_id,
             "name": record.name,
-            "command": visible(shlex.join(record.command))[:_COMMAND_CHARS],
+            "command": visible(_line(record.command))[:_COMMAND_CHARS],
             "log": record.log,
             "workdir": record.workdir if record.workdir.isprintable() else None,
             "user": record.user,
@@ -185,9 +186,16 @@ class _Run:
 
 
 def _bounded(command: tuple[str, ...]) -> tuple[str, ...]:
-    """The command as it is, or its beginning as one word where it is very long."""
-    whole = shlex.join(command)
+    """The command as it is, or as one word where it holds a secret or is very long."""
+    joined = shlex.join(command)
+    whole = mask(joined)
+    if whole != joined:
+        return (whole[:_COMMAND_CHARS],)
     return command if len(whole) <= _COMMAND_CHARS else (whole[:_COMMAND_CHARS],)
+
+
+def _line(command: tuple[str, ...]) -> str:
+    return command[0] if len(command) == 1 else shlex.join(command)
 
 
 def _workdir() -> str:

@@ -78,7 +78,8 @@ def start_of(one: Launched) -> LocalStart | None:
 def _command(words: Any) -> str | None:
     if not isinstance(words, list) or not words:
         return None
-    return visible(shlex.join(str(word) for word in words))[:_COMMAND_CHARS]
+    line = str(words[0]) if len(words) == 1 else shlex.join(str(word) for word in words)
+    return visible(line)[:_COMMAND_CHARS]
 
 
 def _changed_at(folder: Path) -> int | None:

@@ -302,3 +302,11 @@ def test_a_program_s_name_may_hold_anything(tmp_path):
         ticks = birth_of(process.pid).rpartition(":")[2]
         assert ticks.isdigit()
         assert int(ticks) > 0
+
+
+def test_a_secret_on_the_command_line_is_not_written_down(start, tmp_path):
+    token = "hf_AbCdEfGhIjKlMnOpQrStUvWxYz01234567"
+    start("--name", f"x {token}", "--", "true", "--api-key", "abcdefgh", token).communicate()
+    _, record = record_in(tmp_path)
+    assert record["command"] == ["true --api-key **** hf_****"]
+    assert record["name"] == "x hf_****"
