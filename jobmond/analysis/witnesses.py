@@ -18,12 +18,15 @@ from jobmond.model.outcome import Diagnosis
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """One log and what it shows. `own` is the log that the job is known by."""
+    """One log and what it shows. `own` is the log that the job is known by; with `joined` it is
+    made of several, each of which may be a witness of its own.
+    """
 
     path: str
     scan: Scan
     examined: Examined | None = None
     own: bool = False
+    joined: bool = False
 
 
 def witnesses(tail: LogTail, benign: Benign = NOTHING) -> tuple[Witness, ...]:
@@ -32,7 +35,8 @@ def witnesses(tail: LogTail, benign: Benign = NOTHING) -> tuple[Witness, ...]:
     own = tail_evidence(tail.tail, at_start=offset == 0, offset=offset, benign=benign)
     looked = [one for one in tail.examined if one.parts]
     if tail.joined or not looked or looked[0].path != tail.path:
-        return (Witness(tail.path, own, own=True), *(_beside(one, benign) for one in looked))
+        mine = Witness(tail.path, own, own=True, joined=tail.joined)
+        return (mine, *(_beside(one, benign) for one in looked))
     first, *others = looked
     evidence = replace(own, evidence=_evidence(first, benign), parts=_parts(first))
     mine = Witness(tail.path, evidence, first, own=True)
@@ -41,6 +45,7 @@ def witnesses(tail: LogTail, benign: Benign = NOTHING) -> tuple[Witness, ...]:
 
 def believed(job: Job, heard: Sequence[Witness]) -> tuple[Diagnosis, Witness | None]:
     """The cause, and the log that tells it; None where none was read."""
+    heard = [one for one in heard if not one.joined] or heard
     said = [_told_by(job, one) for one in heard]
     told = [
         Told(one.path, found, one.own, _hurt(one)) for one, found in zip(heard, said, strict=True)

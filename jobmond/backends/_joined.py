@@ -12,7 +12,16 @@ from datetime import UTC, datetime
 
 from jobmond.analysis.visible import readable, visible
 from jobmond.errors import NeedsPersonError, TransientTransportError
-from jobmond.model.observation import Absent, LogAsk, LogTail, Read, Reading, Unavailable
+from jobmond.model.observation import (
+    Absent,
+    Examined,
+    LogAsk,
+    LogPart,
+    LogTail,
+    Read,
+    Reading,
+    Unavailable,
+)
 from jobmond.ports import Transport
 
 # Patterns are constants of this program; only regular files are opened, for a FIFO would block.
@@ -74,7 +83,8 @@ class JoinedLogs:
         script = _PRELUDE.format(mark=mark) + "\n".join(
             self._look(i, ask) for i, ask in enumerate(asked)
         )
-        room = sum(ask.tail_bytes + 8192 * (len(self._sorts) + 1) for ask in asked) + 65536
+        sorts = len(self._sorts)
+        room = sum(sorts * (self._each(ask) + 8192) + 8192 for ask in asked) + 65536
         try:
             answer = await self._transport.run(
                 f"{script}\nsay end end\nexit 0\n".encode(), timeout_s=timeout_s, max_bytes=room
@@ -88,8 +98,13 @@ class JoinedLogs:
             )
         return found
 
-    def _look(self, i: int, ask: LogAsk) -> str:
+    def _each(self, ask: LogAsk) -> int:
+        """What the end of one file may cost: more where the job ended badly."""
         each = max(1024, ask.tail_bytes // len(self._sorts))
+        return each if ask.examine is None else max(each, ask.examine.tail_bytes)
+
+    def _look(self, i: int, ask: LogAsk) -> str:
+        each = self._each(ask)
         folder = shlex.quote(ask.workdir or "")
         looks = []
         for sort in self._sorts:
@@ -119,8 +134,16 @@ class JoinedLogs:
             offset=0,
             tail=b"\n".join(parts),
             joined=True,
+            examined=() if ask.examine is None else tuple(_examined(piece) for piece in pieces),
         )
         return Read(tail, now)
+
+
+def _examined(piece: _Piece) -> Examined:
+    """One file by itself; of a large one only the end, whose lines nobody has numbered."""
+    start = piece.size - len(piece.data)
+    part = LogPart(start, piece.data, 1 if start == 0 else None)
+    return Examined(piece.path, piece.size, (part,), searched=start == 0)
 
 
 _FILE = re.compile(rb"file (?P<which>\d+) (?P<size>\d+) (?P<mtime>\d+) (?P<bytes>\d+)")

@@ -65,6 +65,7 @@ spots() {{
   }}'
 }}
 passed_to() {{
+  if [ "$1" = "$x_at" ]; then return; fi
   if [ -n "$x_lines" ] && [ "$(date +%s)" -lt "$stop" ]; then
     more=$(newlines "$x_at" $(($1 - x_at)))
     x_lines=${{more:+$((x_lines + more))}}

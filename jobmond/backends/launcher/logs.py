@@ -54,5 +54,6 @@ def _both(near: Reading[LogTail] | None, far: Reading[LogTail]) -> Reading[LogTa
         return near
     tail = near.value.tail + b"\n" + far.value.tail
     size = near.value.size_bytes + far.value.size_bytes
-    both = replace(near.value, tail=tail, size_bytes=size, joined=True, examined=())
+    parts = near.value.examined + far.value.examined
+    both = replace(near.value, tail=tail, size_bytes=size, joined=True, examined=parts)
     return Read(both, far.at)

@@ -75,3 +75,15 @@ def test_parts_of_a_log_whose_middle_is_missing_are_said():
     found, _ = believed(FAILED, [own])
     assert (found.cause, found.line, found.first_line, found.offset) == ("cuda-oom", 43, 40, 502)
     assert own.scan.looked.startswith(f"{8 + len(OOM)} bytes in 2 parts (of {size} bytes;")
+
+
+def test_of_logs_that_were_joined_each_speaks_for_itself():
+    files = (whole("/l/client-0-7-0.log", LOST), whole("/l/server-0-7-0.log", OOM))
+    both = b"==> client <==\n" + LOST + b"==> server <==\n" + OOM
+    heard = witnesses(LogTail("/l", len(both), 0, NOW, 0, both, joined=True, examined=files))
+    found, teller = believed(FAILED, heard)
+    assert (found.cause, found.log, found.line) == ("cuda-oom", "/l/server-0-7-0.log", 4)
+    assert teller is not None
+    assert teller.path == "/l/server-0-7-0.log"
+    alone = witnesses(LogTail("/l", len(both), 0, NOW, 0, both, joined=True))
+    assert believed(FAILED, alone)[0].cause == "cuda-oom"

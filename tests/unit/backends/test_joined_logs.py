@@ -13,7 +13,15 @@ from jobmond.backends._files import FileReader
 from jobmond.backends.launcher.logs import LauncherLogs
 from jobmond.backends.nel.logs import NelLogs
 from jobmond.errors import TransientTransportError
-from jobmond.model.observation import Absent, LogAsk, LogTail, Read, Unavailable
+from jobmond.model.observation import (
+    Absent,
+    Examine,
+    LogAsk,
+    LogPart,
+    LogTail,
+    Read,
+    Unavailable,
+)
 from jobmond.model.state import Kind
 from jobmond.ports import Answer
 from jobmond.sweep.postmortem import scanned
@@ -186,3 +194,23 @@ async def test_each_kind_has_its_own_place():
         "b": "files",
         "c": "files",
     }
+
+
+async def test_of_a_job_that_ended_badly_each_log_comes_by_itself_too(rundir):
+    reading = await read(nel_logs(), ask(rundir, examine=Examine((b"Error",))))
+    assert isinstance(reading, Read)
+    assert [(one.path.rpartition("/")[2], one.parts) for one in reading.value.examined] == [
+        ("server-0-4711-0.log", (LogPart(0, SERVER.encode(), 1),)),
+        ("client-4711.log", (LogPart(0, CLIENT.encode(), 1),)),
+    ]
+
+
+async def test_of_a_large_one_comes_more_of_its_end(rundir):
+    log = rundir / "logs" / "server-0-4711-0.log"
+    log.write_text("x" * 40_000 + "\n" + SERVER)
+    wanted = Examine((b"Error",), tail_bytes=30_000)
+    reading = await read(nel_logs(), replace(ask(rundir, examine=wanted), tail_bytes=2000))
+    assert isinstance(reading, Read)
+    size = log.stat().st_size
+    [part] = reading.value.examined[0].parts
+    assert (part.offset, len(part.data), part.line) == (size - 30_000, 30_000, None)
