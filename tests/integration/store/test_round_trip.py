@@ -9,7 +9,7 @@ from jobmond.errors import StoreError
 from jobmond.model.commit import JobChange
 from jobmond.model.job import Choices, Job, LogEvidence
 from jobmond.model.observation import Facts, Link, Part, TaskCounts
-from jobmond.model.outcome import Diagnosis, Signal, Transition
+from jobmond.model.outcome import Diagnosis, Recurrence, Signal, Transition
 from jobmond.model.state import Bucket, Kind, PostMortem, Severity, State
 from jobmond.model.training import Bookmark, Place, Training
 from jobmond.model.trials import Engine, Trial, Trials, Work
@@ -49,6 +49,7 @@ FACTS = Facts(
     scores={"MMLU-Pro": 42.26},
     detailed=True,
 )
+RECURRENCE = Recurrence(2, (T, LATER), 600, 900, False, "f00", "2 times", 1)
 LINK = Link("4711", True, "1764434000", State.TIMEOUT, "TIMEOUT", Facts(user="alice"), T)
 CHOICES = Choices(
     name="mine",
@@ -147,11 +148,13 @@ WHOLE = Job(
     transitions=0,
     post_mortem=PostMortem.PENDING,
     post_mortem_tries=2,
-    log=LogEvidence("read", "/x.out", 12, 2**40, T, LATER, "no", "last line", LATER),
+    log=LogEvidence("read", "/x.out", 12, 2**40, T, LATER, "no", "last line", LATER, T),
     parts=(Part("65f6.0", "failed", State.FAILED, (LINK,), True, "/runs/0"), Part("65f6.1")),
     training=TRAINING,
     work=WORK,
-    diagnosis=Diagnosis("cuda-oom", "ran out", 12, 10, 2**40, ("a", "b"), "f00", 3),
+    diagnosis=Diagnosis(
+        "cuda-oom", "ran out", 12, 10, 2**40, ("a", "b"), "f00", 3, RECURRENCE, "/x.err"
+    ),
     agent_log="/agent_logs/2026-11-29/leo-4711.md",
     signals=SIGNALS,
     successor="leo/4712",
@@ -177,6 +180,7 @@ def test_the_example_says_something_about_every_field():
             WORK.trials.recent[0],
             WORK.engine,
             WHOLE.diagnosis,
+            RECURRENCE,
             SIGNALS[0],
         )
         for f in dataclasses.fields(value)
