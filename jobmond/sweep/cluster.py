@@ -7,6 +7,7 @@ from typing import Protocol
 
 from jobmond.analysis.acting import Leave
 from jobmond.analysis.benign import NOTHING, Benign
+from jobmond.analysis.links import LINKED
 from jobmond.analysis.worked import NO_LINES, InfraLines
 from jobmond.model.state import Kind
 from jobmond.ports import Backend, LogSource, TreeSource
@@ -76,8 +77,12 @@ class Cluster:
 
     @property
     def discovers(self) -> bool:
-        """Whether jobs can turn up here that nobody added."""
-        return self.active and self.discover and any(b.discovers for b in self.backends.values())
+        """Whether jobs can turn up here that nobody added.
+
+        What launchers have launched turns up where it runs, so that they alone are no reason.
+        """
+        sources = [b for kind, b in self.backends.items() if kind not in LINKED]
+        return self.active and self.discover and any(b.discovers for b in sources)
 
     def new_logins(self) -> int:
         """Logins attempted since this was last asked."""

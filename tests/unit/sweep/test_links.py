@@ -199,3 +199,10 @@ async def test_secrets_in_the_names_of_links_are_masked_too():
     slurm = Source({"4711": seen(State.RUNNING, name=secret, command=secret)})
     answers = await asked(nel, slurm, invocation())
     assert "abcdefghij" not in repr(answers.sightings)
+
+
+def test_launchers_alone_keep_no_daemon_awake():
+    logs = FileReader(ScriptedTransport(RuntimeError("nobody reads logs here")))
+    alone = Cluster("here", "local", {Kind.NEL: Source()}, logs, (), discover=True)
+    assert not alone.discovers
+    assert replace(alone, backends={Kind.NEL: Source(), Kind.SLURM: Source()}).discovers
