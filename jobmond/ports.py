@@ -11,6 +11,7 @@ from jobmond.model.job import Job
 from jobmond.model.metrics import Event, Memory, RunSeries, Segment
 from jobmond.model.observation import Ask, LogAsk, LogTail, NotApplicable, Poll, Reading
 from jobmond.model.outcome import Delivery, Signal
+from jobmond.model.setting import Setting
 from jobmond.model.state import Bucket
 from jobmond.model.trials import Completion, Engine, Remains, TreeAsk, TreeNews, Trials
 
@@ -243,7 +244,8 @@ class Case:
     `log` is this sweep's look at the log, `view` what the sweep saw of the whole cluster.
     `steady_since` is when our clock was set while we ran: nothing has been quiet for longer.
     `series` is None where no metrics were read. `exported` is how many rows of traces the log
-    says were uploaded (0 where it was read and says nothing of it).
+    says were uploaded (0 where it was read and says nothing of it). `untested` is what an RL run is
+    tried with where nobody tried that before and no probe of it was closed.
     """
 
     before: Job | None
@@ -257,6 +259,7 @@ class Case:
     engine: Reading[Engine] = _NOT_ASKED
     exported: Reading[int] = _NOT_ASKED
     completion: Reading[Completion] = _NOT_ASKED
+    untested: Setting | None = None
 
 
 class Rule(Protocol):

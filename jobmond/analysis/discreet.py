@@ -18,6 +18,7 @@ def discreet_facts(facts: Facts) -> Facts:
         name=_shown(facts.name),
         comment=_shown(facts.comment),
         command=_shown(facts.command),
+        submit_line=_shown(facts.submit_line),
         reason=_shown(facts.reason),
         progress=_shown(facts.progress),
         message=_shown(facts.message),

@@ -17,7 +17,7 @@ from jobmond.model.job import Job
 from jobmond.model.metrics import Segment
 from jobmond.model.observation import LogNews, LogTail
 from jobmond.model.outcome import Signal
-from jobmond.model.state import Bucket
+from jobmond.model.state import Bucket, Severity
 from jobmond.model.training import Bookmark, Place, Training
 from jobmond.ports import MetricParser, Rule
 
@@ -220,11 +220,16 @@ def with_trend(job: Job, *, now: datetime) -> Job:
         phase_s=_since(begun_at, now) if training.phase == "bring-up" else None,
         still_s=_since(training.stepped_at, now) if training.step is not None else None,
         rate_s_per_step=training.rate_s_per_step,
-        troubled=any(s.cleared_at is None and s.recovered_at is None for s in job.signals),
+        troubled=any(map(_troubles, job.signals)),
         seqnorm="seqnorm" in job.labels,
         behind=training.behind_bytes > 0,
     )
     return replace(job, training=replace(training, trend=trend(told)))
+
+
+def _troubles(signal: Signal) -> bool:
+    standing = signal.cleared_at is None and signal.recovered_at is None
+    return standing and signal.severity is not Severity.INFO
 
 
 def _saved(training: Training) -> int | None:

@@ -9,7 +9,7 @@ from jobmond.analysis.mask import mask
 from jobmond.analysis.objects import diagnosis_object, signal_object
 from jobmond.analysis.visible import visible
 from jobmond.model.job import ClusterHealth, Job
-from jobmond.model.outcome import Followup, News, Signal, Transition
+from jobmond.model.outcome import News, Signal, Transition
 from jobmond.model.state import ClusterStatus, Severity, State
 
 _ALARM = frozenset({State.FAILED, State.OUT_OF_MEMORY, State.NODE_FAIL, State.LOST, State.TIMEOUT})
@@ -177,27 +177,6 @@ def cluster_news(before: ClusterHealth | None, after: ClusterHealth, *, at: date
     }
     key = f"cluster:{after.name}:{int(after.since.timestamp() * 1000)}:{after.status}"
     return News(key, at, "cluster", level, after.name, None, payload)
-
-
-def followup_news(job: Job, followup: Followup, *, at: datetime) -> News:
-    """Something a person owes was opened or closed."""
-    key = f"{_identity(job)}:followup:{followup.kind}:{followup.state}"
-    number = followup.id or f"{followup.kind}:{followup.ref}"  # none before it is stored
-    return _job_news(
-        job,
-        at=at,
-        type_="followup",
-        key=key,
-        level=Severity.INFO,
-        title=followup.title,
-        more={
-            "followup": {
-                "id": number,
-                "kind": followup.kind,
-                "state": followup.state,
-            }
-        },
-    )
 
 
 def _identity(job: Job) -> str:

@@ -8,7 +8,9 @@ free again; traces that a time limit strands; zombies).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
+from jobmond.analysis.owed_news import whose
 from jobmond.analysis.settle import Move
 from jobmond.model.job import Job
 from jobmond.model.observation import Read, Reading
@@ -23,6 +25,7 @@ _PROCEDURES = {
     Bucket.DATAGEN: "datagen-job-cleanup",
     Bucket.EVAL: "eval-agentic-cleanup",
 }
+MISMATCH = "completion-mismatch"
 CLOSER = "jobmond"
 
 
@@ -37,43 +40,65 @@ def procedure(job: Job) -> str | None:
 def opened(
     move: Move, job: Job, signals: Iterable[Signal], *, now: datetime
 ) -> tuple[Followup, ...]:
-    """What this sweep's edges open. `signals` are those that were raised just now."""
+    """What this sweep's edges open. `signals` are those that were raised just now.
+
+    A cleanup of a job whose completion is in doubt is held: what it would remove is the evidence.
+    """
     found = [
-        Followup(0, kind, job.ref, signal.title, now, evidence=_tree(job))
+        Followup(0, kind, job.ref, signal.title, now, evidence=_about(job))
         for signal in signals
         if (kind := _BY_SIGNAL.get(signal.rule)) is not None
     ]
     due = procedure(job)
     over = move.transition is not None and move.restarted_as is None and not move.silent
     if due is not None and over and job.state is State.COMPLETED:
-        found.append(Followup(0, CLEANUP, job.ref, _cleanup(job, due), now, evidence=_tree(job)))
+        doubt = _doubt(job)
+        held = {"held": doubt} if doubt else {}
+        title = _cleanup(job, due, doubt)
+        found.append(Followup(0, CLEANUP, job.ref, title, now, evidence={**_about(job), **held}))
     return tuple(found)
 
 
-def _cleanup(job: Job, due: str) -> str:
-    doubt = next((s for s in job.signals if s.rule == "completion-mismatch" and _open(s)), None)
+def _cleanup(job: Job, due: str, doubt: str | None) -> str:
     if doubt is not None:
-        return f"look first ({doubt.title}), then {due}"
-    tree = _tree(job).get("path")
+        return f"look first ({doubt}), then {due}"
+    tree = _about(job).get("path")
     return f"{due}: remove the trial tree {tree}" if tree else f"{due}: no trial tree is known"
 
 
-def _open(signal: Signal) -> bool:
-    return signal.cleared_at is None
+def _doubt(job: Job) -> str | None:
+    """Why it may not have done all that it says."""
+    return next((s.title for s in job.signals if s.rule == MISMATCH and s.cleared_at is None), None)
 
 
-def _tree(job: Job) -> Mapping[str, str]:
+def _about(job: Job) -> dict[str, Any]:
     path = job.work.tree if job.work is not None else None
-    return {"path": path} if path else {}
+    return {"job": whose(job), **({"path": path} if path else {})}
 
 
-def ended(job: Job, *, now: datetime) -> tuple[Followup, ...]:
+def fresh(opened: Iterable[Followup], owed: Iterable[Followup]) -> list[Followup]:
+    """Of what is to be opened, that which is not open already."""
+    standing = {one.word for one in owed}
+    return [one for one in opened if one.word not in standing]
+
+
+def ended(job: Job, owed: Iterable[Followup], *, now: datetime) -> tuple[Followup, ...]:
     """What a job's end closes: nobody need cancel a zombie that is over."""
-    if job.state not in TERMINAL or not any(s.rule == "zombie" for s in job.signals):
+    if job.state not in TERMINAL:
         return ()
-    note = f"the job is {job.state}"
-    return (
-        Followup(0, ZOMBIE, job.ref, "", now, "closed", closed_at=now, closed_by=CLOSER, note=note),
+    mine = (one for one in owed if one.kind == ZOMBIE and one.ref == job.ref)
+    return tuple(closed(one, f"the job is {job.state}", now=now) for one in mine)
+
+
+def closed(one: Followup, note: str, *, now: datetime, **evidence: Any) -> Followup:
+    """Closed by nobody's hand."""
+    return replace(
+        one,
+        state="closed",
+        closed_at=now,
+        closed_by=CLOSER,
+        note=note,
+        evidence={**one.evidence, **evidence},
     )
 
 
@@ -91,7 +116,7 @@ def verified(
     A tree counts as gone only on the file system it was seen on: one that is not mounted holds
     nothing either.
     """
-    noted, closed = [], []
+    noted, gone = [], []
     for one in owed:
         reading = remains.get(str(one.evidence.get("path")))
         if one.kind != CLEANUP or not isinstance(reading, Read):
@@ -105,8 +130,8 @@ def verified(
             }
             noted.append(replace(one, evidence=evidence))
         elif not seen.there and mount is not None and seen.mount == mount:
-            closed.append(_done(one, seen, now))
-    return tuple(noted), tuple(closed)
+            gone.append(_done(one, seen, now))
+    return tuple(noted), tuple(gone)
 
 
 def _done(one: Followup, seen: Remains, now: datetime) -> Followup:
@@ -114,10 +139,7 @@ def _done(one: Followup, seen: Remains, now: datetime) -> Followup:
     note = (
         f"the tree is gone; free inodes {_count(before)} before, {_count(seen.inodes_free)} after"
     )
-    evidence = {**one.evidence, "inodes_free_after": seen.inodes_free}
-    return replace(
-        one, state="closed", closed_at=now, closed_by=CLOSER, note=note, evidence=evidence
-    )
+    return closed(one, note, now=now, inodes_free_after=seen.inodes_free)
 
 
 def _count(inodes: object) -> str:

@@ -102,7 +102,7 @@ def followup_row(entry: Followup) -> dict[str, Any]:
         "kind": entry.kind,
         "ref": entry.ref,
         "title": entry.title,
-        "state": entry.state,
+        "state": "held" if entry.state == "open" and entry.evidence.get("held") else entry.state,
         "opened_at": instant(entry.opened_at),
         "closed_at": instant(entry.closed_at),
         "closed_by": entry.closed_by,

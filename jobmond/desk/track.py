@@ -7,6 +7,7 @@ from typing import Any
 
 from jobmond.analysis.mask import mask
 from jobmond.analysis.settle import Classify, reads_as
+from jobmond.analysis.tried import DEEP_PROBE
 from jobmond.desk.find import the_job
 from jobmond.desk.peer import Peer, Rights
 from jobmond.desk.refusals import UnknownJob
@@ -157,7 +158,7 @@ def close(
     Raises:
         UnknownJob: there is no such follow-up.
         NotYours: its job is another user's.
-        Refused: it is closed already.
+        Refused: it is closed already, or is a deep probe and has no verdict.
     """
     entry = next((f for f in store.followups(all=True) if f.id == followup_id), None)
     if entry is None:
@@ -165,6 +166,11 @@ def close(
     _check_followup(store, entry.ref, asker)
     if entry.state != "open":
         raise Refused(f"follow-up {followup_id} is closed already, by {entry.closed_by}")
+    if entry.kind == DEEP_PROBE and verdict is None:
+        raise Refused(
+            f"follow-up {followup_id} is a deep probe: say what it came to, "
+            "--verdict kill or --verdict no-kill"
+        )
     store.close_followup(followup_id, by=asker.user, verdict=verdict, note=note, now=asker.now)
     detail = {"id": followup_id, "verdict": verdict, "note": note}
     _audit(store, asker, "done", entry.ref, detail)

@@ -7,6 +7,7 @@ from datetime import datetime
 from jobmond.model.intent import Intent
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.outcome import Delivery, Failure, Followup, News, Transition
+from jobmond.model.setting import Setting
 from jobmond.model.training import Bookmark
 
 
@@ -35,6 +36,7 @@ class SweepCommit:
     `news` goes to the event stream; `deliveries` (one per sink and news, and one per file that
     must stand) to the outbox, in order. Of follow-ups in `noted` the evidence is new. `calls`,
     `logins` and `moved_bytes` (what logs cost on the way) are added to the cluster's counts.
+    `completed` are settings of which a run completed.
     """
 
     cluster: str
@@ -47,6 +49,7 @@ class SweepCommit:
     opened: tuple[Followup, ...] = ()
     closed: tuple[Followup, ...] = ()
     noted: tuple[Followup, ...] = ()
+    completed: tuple[Setting, ...] = ()
     calls: Mapping[str, int] = field(default_factory=dict)
     logins: int = 0
     moved_bytes: int = 0
@@ -58,13 +61,16 @@ class ClusterSnapshot:
 
     `jobs`: tracked incarnations, ended ones whose post-mortem is pending, and LOST ones young
     enough to be corrected. `lives` maps (run name) to the highest life so far, `owed` are the open
-    follow-ups of the cluster's jobs.
+    follow-ups of the cluster's jobs. `completed` are settings of which a run completed there,
+    `probes` the deep probes that were ever owed there, oldest first.
     """
 
     jobs: tuple[Job, ...]
     health: ClusterHealth | None
     lives: Mapping[str, int]
     owed: tuple[Followup, ...] = ()
+    completed: tuple[Setting, ...] = ()
+    probes: tuple[Followup, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,8 @@ class Job:
     sweep could not ask. `absent_since` is when every source first said it does not know the job.
     `transitions` counts what has been recorded, and makes news keys unique. `dependency` and the
     like in `facts` are remembered after the source forgets them.
-    `predecessor` is the store's id of the incarnation this one continues.
+    `predecessor` is the store's id of the incarnation this one continues. `probe` says how a deep
+    probe of its setting stands: `due`, or the verdict `kill` or `no-kill`; None where none is due.
     """
 
     id: int
@@ -136,6 +137,7 @@ class Job:
     signals: tuple[Signal, ...] = ()  # open and cleared ones of this life
     successor: str | None = None  # ref
     predecessor: int | None = None
+    probe: str | None = None
     note: str | None = None
 
     @property

@@ -40,6 +40,9 @@ class Facts:
     comment: str | None = None
     workdir: str | None = None
     command: str | None = None  # batch script or command line
+    submit_line: str | None = None  # as it was typed, where the source keeps it
+    node_count: int | None = None
+    gpus: int | None = None  # of all nodes together
     reason: str | None = None  # native pending or end reason, free text
     exit_code: int | None = None
     signal: int | None = None

@@ -173,7 +173,8 @@ class SinkStanding:
 @dataclass(frozen=True, slots=True)
 class Followup:
     """Something a person owes. `state` is `open` or `closed`, `evidence` what it is about (plain
-    JSON values: `path`, `mount`, `inodes_free_before` …).
+    JSON values: `path`, `mount`, `inodes_free_before` …). `evidence["job"]` says whose it is, for
+    when the job itself is long forgotten; `evidence["held"]` why it must wait.
     """
 
     id: int
@@ -187,3 +188,8 @@ class Followup:
     verdict: str | None = None
     note: str | None = None
     evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def word(self) -> str:
+        """What it is called before the store has given it a number."""
+        return f"{self.kind}:{self.ref}"

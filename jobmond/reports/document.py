@@ -107,6 +107,8 @@ def job_object(job: Job, now: datetime, *, older: bool = False) -> dict[str, Any
     }
     if facts.message is not None:
         shown["message"] = facts.message
+    if job.probe is not None:
+        shown["probe"] = job.probe
     if facts.scores:
         shown["scores"] = [{"name": visible(n), "value": v} for n, v in facts.scores.items()]
     return shown if job.choices.session is None else {**shown, "session": job.choices.session}

@@ -90,7 +90,7 @@ def followups_text(followups: Sequence[Mapping[str, Any]], view: View) -> list[s
             f.get("ref"),
             f.get("kind"),
             view.local(f.get("opened_at")),
-            _standing(f),
+            owed_standing(f),
             f.get("title"),
         ]
         for f in followups
@@ -105,7 +105,8 @@ def followups_text(followups: Sequence[Mapping[str, Any]], view: View) -> list[s
     return [*table, "`jobmonctl done ID` closes one."]
 
 
-def _standing(followup: Mapping[str, Any]) -> str:
+def owed_standing(followup: Mapping[str, Any]) -> str:
+    """`open`, `held`, `closed (no-kill)`."""
     verdict = followup.get("verdict")
     state = str(followup.get("state") or "open")
     return f"{state} ({verdict})" if verdict else state

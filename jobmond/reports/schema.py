@@ -194,6 +194,7 @@ JOB = _object(
         "agent_log": _TEXT_OR_NULL,
         "session": {"type": "object"},
         "message": _TEXT,
+        "probe": _TEXT,
         "model": _TEXT_OR_NULL,
         "benchmark": _TEXT_OR_NULL,
         "dialect": _TEXT_OR_NULL,
@@ -271,6 +272,7 @@ SCHEMAS: dict[str, _Schema] = {
             "followup": _object(
                 {"id": {"type": ["integer", "string"]}, "kind": _TEXT, "state": _TEXT}
             ),
+            "owed": _list(_object({"id": _COUNT, "kind": _TEXT, "ref": _TEXT})),
             "successor": _TEXT,
         },
     ),

@@ -6,6 +6,7 @@ from typing import Any
 from jobmond.analysis.visible import visible
 from jobmond.model.metrics import CANONICAL
 from jobmond.reports.figures import progress
+from jobmond.reports.lists import owed_standing
 from jobmond.reports.times import span
 from jobmond.reports.view import View, state_cell
 
@@ -69,6 +70,7 @@ def _course(job: Mapping[str, Any], view: View) -> list[tuple[str, object]]:
         ("Restarts", job.get("restarts")),
         ("Parts", _parts(job.get("tasks"))),
         ("Goes on as", job.get("successor")),
+        ("Deep probe", job.get("probe")),
         ("Note", job.get("note")),
     ]
 
@@ -200,8 +202,14 @@ def _transitions(transitions: Sequence[Mapping[str, Any]], view: View) -> list[s
 
 
 def _owed(followups: Sequence[Mapping[str, Any]], view: View) -> list[str]:
-    lines = [f"{f.get('id')}  {f.get('kind')}: {f.get('title')}" for f in followups]
+    lines = [f"{f.get('id')}  {_owed_kind(f)}: {f.get('title')}" for f in followups]
     return _block("Follow-ups", lines, view)
+
+
+def _owed_kind(followup: Mapping[str, Any]) -> str:
+    standing = owed_standing(followup)
+    kind = str(followup.get("kind"))
+    return kind if standing == "open" else f"{kind}, {standing}"
 
 
 def _entries(entries: Sequence[object], view: View) -> list[str]:

@@ -39,6 +39,7 @@ _ALIKE = (
     "post_mortem_tries",
     "agent_log",
     "successor",
+    "probe",
     "note",
 )
 _HEALTH = tuple(column.name for column in clusters.c if column.name != "swept_at")

@@ -77,6 +77,7 @@ incarnations = Table(
     Column("agent_log", Words),
     Column("successor", Words),
     Column("predecessor_id", ForeignKey("incarnations.id", ondelete="SET NULL")),
+    Column("probe", Words),
     Column("note", Words),
     UniqueConstraint("cluster", "kind", "native_id", "birth"),
     Index(None, "run_id", "life"),
@@ -226,6 +227,16 @@ Index(
     unique=True,
     sqlite_where=text("state = 'open'"),
     postgresql_where=text("state = 'open'"),
+)
+
+# Settings of which a run completed; `digest` is of the setting's JSON.
+settings_tried = Table(
+    "settings_tried",
+    metadata,
+    Column("cluster", Words, primary_key=True),
+    Column("digest", Words, primary_key=True),
+    Column("setting", Json, nullable=False),
+    Column("completed_at", Instant, nullable=False),
 )
 
 clusters = Table(

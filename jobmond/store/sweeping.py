@@ -19,9 +19,9 @@ from sqlalchemy import (
 from jobmond.model.commit import ClusterSnapshot, SweepCommit
 from jobmond.model.job import Choices, Classified, Job
 from jobmond.model.state import Bucket, Kind, PostMortem, State
-from jobmond.store import bookmarks, codec, intents, registries, trees
+from jobmond.store import bookmarks, codec, intents, owed, registries, trees
 from jobmond.store.choosing import Place, placed
-from jobmond.store.engine import IN_LIST, batched, insert_new, upsert, write
+from jobmond.store.engine import IN_LIST, batched, upsert, write
 from jobmond.store.landing import Landed, Plan, Standing, plan
 from jobmond.store.news import owe, tell
 from jobmond.store.records import owed_on
@@ -38,7 +38,6 @@ from jobmond.store.runs import lives_taken, run_numbers
 from jobmond.store.schema import (
     cluster_calls,
     clusters,
-    followups,
     incarnations,
     runs,
     signals,
@@ -73,6 +72,8 @@ def snapshot(connection: Connection, cluster: str, *, correct_since: datetime) -
         health=health_of(health) if health else None,
         lives={row[0]: row[1] for row in connection.execute(highest)},
         owed=owed_on(connection, cluster),
+        completed=owed.completed_on(connection, cluster),
+        probes=owed.probes_on(connection, cluster),
     )
 
 
@@ -101,9 +102,9 @@ def commit(connection: Connection, swept: SweepCommit) -> None:
     _fold(connection, decided, standing)
     _record(connection, decided.landed, numbers)
     _registries(connection, swept, decided, numbers)
-    tell(connection, swept.news)
-    owe(connection, swept.deliveries)
-    _followups(connection, swept)
+    news, deliveries = owed.settle(connection, swept)
+    tell(connection, news)
+    owe(connection, deliveries)
     _cluster(connection, swept)
 
 
@@ -335,40 +336,6 @@ def _registries(
     touched = {one.job.id for one in decided.landed if one.job.id}
     touched |= {*numbers.values(), *decided.folded.values(), *decided.displaced}
     registries.owe_writes(connection, sorted(touched), swept.at)
-
-
-def _followups(connection: Connection, swept: SweepCommit) -> None:
-    opened = [
-        {
-            "kind": one.kind,
-            "ref": one.ref,
-            "title": one.title,
-            "opened_at": one.opened_at,
-            "state": "open",
-            "evidence": dict(one.evidence) or None,
-        }
-        for one in swept.opened
-    ]
-    write(connection, insert_new(connection, followups), opened)
-    for one in swept.closed:
-        named = followups.c.id == one.id
-        if not one.id:
-            named = and_(followups.c.kind == one.kind, followups.c.ref == one.ref)
-        connection.execute(
-            update(followups)
-            .where(named, followups.c.state == "open")
-            .values(
-                state="closed",
-                closed_at=one.closed_at or swept.at,
-                closed_by=one.closed_by,
-                verdict=one.verdict,
-                note=one.note,
-                **({"evidence": dict(one.evidence)} if one.evidence else {}),
-            )
-        )
-    for one in swept.noted:
-        known = and_(followups.c.id == one.id, followups.c.state == "open")
-        connection.execute(update(followups).where(known).values(evidence=dict(one.evidence)))
 
 
 def _cluster(connection: Connection, swept: SweepCommit) -> None:

@@ -13,15 +13,19 @@ from jobmond.analysis.failures import History
 from jobmond.analysis.followed import Followed, with_trend
 from jobmond.analysis.judge import Judged, carried, judged, judged_steps
 from jobmond.analysis.logscan import Scan
-from jobmond.analysis.owing import ended, opened
+from jobmond.analysis.owed_news import followup_news
+from jobmond.analysis.owing import ended, fresh, opened
+from jobmond.analysis.probing import NOT_PROBED, Probing, after, probing, untested
 from jobmond.analysis.settle import Move
 from jobmond.analysis.silence import said_once, view_of
+from jobmond.analysis.tried import NOTHING_TRIED, Tried, completed_now
 from jobmond.analysis.worked import NO_LINES, Evidence, InfraLines, worked
 from jobmond.model.commit import NO_PAST, JobChange, Past
 from jobmond.model.intent import Intent
 from jobmond.model.job import Job, LogEvidence
 from jobmond.model.observation import LogTail, NotApplicable, Reading
 from jobmond.model.outcome import Delivery, Followup, News, Signal, Transition
+from jobmond.model.setting import Setting as TriedSetting
 from jobmond.model.state import TERMINAL, State
 from jobmond.ports import Case, Rule, SweepView
 from jobmond.reports.collapse import collapse_entry
@@ -41,6 +45,7 @@ class Conclusion:
     deliveries: tuple[Delivery, ...]
     opened: tuple[Followup, ...] = ()
     closed: tuple[Followup, ...] = ()
+    completed: tuple[TriedSetting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,8 @@ class Setting:
     trouble, and shown with it. What is `benign` on that cluster explains nothing. `leave` is what
     may follow from a collapse there. `trees` are this sweep's looks at trials, `infra_lines` lines
     by which the cluster's logs tell of its infrastructure. `steady_since` is when our clock was
-    set while we ran. `past` is what explaining ends needs.
+    set while we ran. `past` is what explaining ends needs. `tried` are
+    settings of earlier runs there, `owed` is what is owed for its jobs.
     """
 
     terms: Terms
@@ -78,6 +84,8 @@ class Setting:
     infra_lines: InfraLines = NO_LINES
     steady_since: datetime | None = None
     past: Past = NO_PAST
+    tried: Tried = NOTHING_TRIED
+    owed: Sequence[Followup] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,7 @@ class _Concluded:
     entries: tuple[Delivery, ...]
     opened: tuple[Followup, ...] = ()
     closed: tuple[Followup, ...] = ()
+    probing: Probing = NOT_PROBED
 
 
 def concluded(
@@ -107,13 +116,16 @@ def concluded(
     seen = (replace(move.job, log=log) for move, log in zip(moves, logs, strict=True))
     view, history = view_of(seen, readings, now=now), History(setting.past.failures)
     by_place: dict[int, _Concluded] = {}
+    completed = completed_now(m.job for m in moves if m.transition is not None)
+    tried = replace(setting.tried, completed=(*setting.tried.completed, *completed))
     for place in _by_end(moves, now):
         move = moves[place]
         mine = readers.get(move.job.native_id) is move
         followed = (read or {}).get(move.job.native_id) if mine else None
         trees = setting.trees if mine else NO_TREES
-        sight = _Evidence(looks[place], logs[place], followed, view, trees, history)
+        sight = _Evidence(looks[place], logs[place], followed, view, trees, history, tried)
         by_place[place] = _one(move, sight, setting)
+        tried = after(tried, by_place[place].probing)
     done = [by_place[place] for place in range(len(moves))]
     changes = tuple(one.change for one in done if one.change is not None)
     news = said_once((n for one in done for n in one.news), moves, changes)
@@ -124,6 +136,7 @@ def concluded(
         (*entries, *news_deliveries(news, terms.sinks, now)),
         tuple(owed for one in done for owed in one.opened),
         tuple(owed for one in done for owed in one.closed),
+        tuple(completed),
     )
 
 
@@ -142,6 +155,7 @@ class _Evidence:
     view: SweepView
     trees: Trees
     history: History
+    tried: Tried
 
 
 def _by_end(moves: Sequence[Move], now: datetime) -> list[int]:
@@ -169,7 +183,9 @@ def _one(move: Move, seen: _Evidence, setting: Setting) -> _Concluded:
     job = replace(job, work=work)
     verdict = judged(_case(move, job, seen, found, setting), terms.rules)
     verdict += judged_steps(job, followed.steps, now=now) if followed else carried(job)
-    job = replace(job, signals=verdict.signals, note=move.error if setting.answered else None)
+    probe = probing(job, verdict.signals, seen.tried, now=now)
+    note = move.error if setting.answered else None
+    job = replace(job, signals=verdict.signals, probe=probe.standing, note=note)
     if followed is not None or (job.state is State.RUNNING and not job.stale):
         job = with_trend(job, now=now)
     scan = scanned(seen.reading, setting.benign)
@@ -187,13 +203,13 @@ def _one(move: Move, seen: _Evidence, setting: Setting) -> _Concluded:
             tuple(act.intent for act in acts if act.intent is not None),
             kept,
         )
-    owed = opened(move, job, verdict.opened, now=now)
+    owed = (*fresh(opened(move, job, verdict.opened, now=now), setting.owed), *probe.opened)
+    over = (*ended(job, setting.owed, now=now), *probe.closed)
     news = (
         *_news(replace(move, job=job), examined, verdict, acts, now),
-        *(notices.followup_news(job, one, at=now) for one in owed),
+        *(followup_news(one, at=now) for one in (*owed, *over)),
     )
-    over = ended(job, now=now) if move.transition is not None else ()
-    return _Concluded(change, news, tuple(entries), owed, over)
+    return _Concluded(change, news, tuple(entries), owed, over, probe)
 
 
 def _case(move: Move, job: Job, seen: _Evidence, found: Evidence, setting: Setting) -> Case:
@@ -207,6 +223,7 @@ def _case(move: Move, job: Job, seen: _Evidence, found: Evidence, setting: Setti
         trials=found.trials,
         engine=found.engine,
         exported=found.exported,
+        untested=untested(job, seen.tried),
     )
 
 

@@ -9,9 +9,11 @@ from typing import Any, Protocol
 from jobmond.analysis import notices
 from jobmond.analysis.followed import NO_TOOLS, Followed, Tools
 from jobmond.analysis.health import changed, health_after, may_contact
+from jobmond.analysis.owed_news import followup_news
 from jobmond.analysis.owing import verified
 from jobmond.analysis.settle import Classify, Found, Move, asked_about, classed, settled
 from jobmond.analysis.steady import steadied
+from jobmond.analysis.tried import Tried
 from jobmond.model.commit import ClusterSnapshot, JobChange, SweepCommit
 from jobmond.model.job import ClusterHealth, Job
 from jobmond.model.observation import LogTail, Read, Reading, Seen
@@ -250,6 +252,8 @@ class Sweeper:
                 leave=cluster.leave,
                 trees=look.trees,
                 infra_lines=cluster.infra_lines,
+                tried=Tried(past.completed, past.probes),
+                owed=past.owed,
                 steady_since=self.steadiness.since,
                 past=before,
             ),
@@ -262,8 +266,9 @@ class Sweeper:
             calls["logs"] = calls.get("logs", 0) + 1
         health = _health(cluster, past.health, answers, now)
         noted, cleaned = verified(past.owed, look.trees.remains, now=now)
-        news = list(conclusion.news)
-        deliveries = list(conclusion.deliveries)
+        told = [followup_news(one, at=now) for one in cleaned]
+        news = [*conclusion.news, *told]
+        deliveries = [*conclusion.deliveries, *news_deliveries(told, self.terms.sinks, now)]
         if changed(past.health, health):
             about = notices.cluster_news(past.health, health, at=now)
             news.insert(0, about)
@@ -281,6 +286,7 @@ class Sweeper:
                 opened=conclusion.opened,
                 closed=(*conclusion.closed, *cleaned),
                 noted=noted,
+                completed=conclusion.completed,
                 calls=calls,
                 logins=cluster.new_logins(),
                 moved_bytes=look.moved_bytes,

@@ -317,7 +317,7 @@ class TestWhatIsOwed:
         await generation.after(15, State.TIMEOUT)
         assert self.owed(generation) == [("consolidate", "open")]
         (owed,) = generation.scene.store.followups(all=False)
-        assert owed.evidence == {"path": str(generation.tree)}
+        assert owed.evidence["path"] == str(generation.tree)
         generation.scene.store.close_followup(
             owed.id, by="alice", verdict=None, note="done", now=NOW
         )

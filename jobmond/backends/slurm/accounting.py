@@ -9,6 +9,7 @@ from jobmond.backends.slurm.fields import count, epoch, exit_pair, last_line, li
 from jobmond.backends.slurm.rows import AccountRow
 from jobmond.backends.slurm.script import SACCT_FIELDS, Nonce, Section
 
+_LONGEST_LINE = 4000  # bytes of a submit line that are kept
 _DISABLED = b"accounting storage is disabled"
 _DEPENDENCY = re.compile(
     r"(?:^|\s)(?:--dependency(?:=|\s+)|-d\s*=?)"
@@ -105,6 +106,7 @@ def _row(record: list[bytes]) -> AccountRow | None:
         account=words(at["Account"]),
         workdir=at["WorkDir"],
         dependency=_dependency(record[len(SACCT_FIELDS) :]),
+        submit_line=words(b"".join(record[len(SACCT_FIELDS) :])[:_LONGEST_LINE]),
         start=epoch(at["Start"]),
         end=epoch(at["End"]),
         elapsed_s=count(at["ElapsedRaw"]),

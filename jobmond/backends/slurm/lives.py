@@ -66,6 +66,8 @@ def detailed(listed: QueueRow, shown: QueueRow) -> QueueRow:
         restarts=shown.restarts,
         log_path=shown.log_path,
         err_path=shown.err_path,
+        node_count=shown.node_count,
+        gpus=shown.gpus,
     )
 
 

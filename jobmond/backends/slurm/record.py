@@ -21,6 +21,7 @@ from jobmond.backends.slurm.states import is_end
 
 # A key begins with a capital letter. `lr=1e-4` in a job's name is no key; `LR=1e-4` would be
 # taken for one, which is why a name that is known beforehand is cut out first.
+_GPUS = re.compile(rb"(?:^|,)gres/gpu=(\d{1,7})(?:,|$)")
 _KEY = re.compile(rb"(?:^| )([A-Z][A-Za-z0-9_/:]*)=")
 _RECORD = re.compile(rb"(?:^|\n)(?=JobId=\d+ )")
 _OWNER = re.compile(rb" UserId=[^\s()]+\(\d+\) GroupId=[^\s()]+\(\d+\) ")
@@ -113,7 +114,18 @@ def _row(pairs: Mapping[str, bytes]) -> QueueRow | None:
         restarts=count(pairs.get("Restarts", b"")),
         log_path=usable_path(out),
         err_path=usable_path(err) if err != out else None,
+        node_count=count(pairs.get("NumNodes", b"").partition(b"-")[0]),
+        gpus=_gpus(pairs),
     )
+
+
+def _gpus(pairs: Mapping[str, bytes]) -> int | None:
+    """Those of all nodes together: allocated, else asked for; slurmctld before 23.02 has one."""
+    for key in ("AllocTRES", "TRES", "ReqTRES"):
+        found = _GPUS.search(pairs.get(key, b""))
+        if found is not None:
+            return int(found[1])
+    return None
 
 
 def _id(raw_id: str, pairs: Mapping[str, bytes]) -> JobId | None:

@@ -34,7 +34,7 @@ class Row:
 class QueueRow(Row):
     """A job as slurmctld knows it (squeue, or scontrol where `source` says so).
 
-    `exit`, `restarts` and the paths are known to scontrol only.
+    `exit`, `restarts`, the paths and what is allocated are known to scontrol only.
     """
 
     source: str = "squeue"
@@ -44,11 +44,15 @@ class QueueRow(Row):
     restarts: int | None = None
     log_path: str | None = None
     err_path: str | None = None
+    node_count: int | None = None
+    gpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AccountRow(Row):
     """A job as slurmdbd knows it. `end` is set only where the database has an end."""
+
+    submit_line: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

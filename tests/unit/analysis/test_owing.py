@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from jobmond.analysis.owing import ended, opened, owed_paths, procedure, verified
+from jobmond.analysis.owing import ended, fresh, opened, owed_paths, procedure, verified
 from jobmond.analysis.settle import Move
 from jobmond.model.observation import Absent, Read, Unavailable
 from jobmond.model.outcome import Followup, Signal, Transition
@@ -48,7 +48,10 @@ class TestCleanups:
     def test_it_names_the_tree(self):
         (one,) = owed(work=Work(tree="/scratch/x"))
         assert one.title == "eval-agentic-cleanup: remove the trial tree /scratch/x"
-        assert one.evidence == {"path": "/scratch/x"}
+        assert one.evidence == {
+            "path": "/scratch/x",
+            "job": {"name": "train", "bucket": "eval", "run": "train", "birth": "100"},
+        }
         (one,) = owed(bucket=Bucket.RL, labels=AGENTIC)
         assert one.title == "rl-agentic-job-cleanup: no trial tree is known"
 
@@ -69,6 +72,7 @@ class TestCleanups:
         step, made = over(signals=(doubt,))
         (one,) = opened(step, made, (doubt,), now=NOW)
         assert one.title == "look first (only 9/10 trials done), then eval-agentic-cleanup"
+        assert one.evidence["held"] == "only 9/10 trials done"
 
 
 class TestOthers:
@@ -83,11 +87,16 @@ class TestOthers:
         assert owed(signals=(), **running) == ()
 
     def test_a_zombie_that_is_over_need_not_be_cancelled(self):
-        zombie = Signal("zombie", Severity.ALARM, "x", {})
-        (one,) = ended(job(state=State.CANCELLED, signals=(zombie,)), now=NOW)
-        assert (one.kind, one.state, one.closed_by) == ("zombie", "closed", "jobmond")
-        assert ended(job(signals=(zombie,)), now=NOW) == ()
-        assert ended(job(state=State.CANCELLED), now=NOW) == ()
+        zombie = Followup(4, "zombie", "lab/4711", "x", NOW)
+        other = Followup(5, "zombie", "lab/1", "x", NOW)
+        (one,) = ended(job(state=State.CANCELLED), [zombie, other], now=NOW)
+        assert (one.id, one.state, one.closed_by) == (4, "closed", "jobmond")
+        assert ended(job(), [zombie], now=NOW) == ()
+
+    def test_what_is_open_already_is_not_opened_again(self):
+        zombie = Followup(4, "zombie", "lab/4711", "x", NOW)
+        assert fresh([replace(zombie, id=0)], [zombie]) == []
+        assert fresh([zombie], [replace(zombie, ref="lab/1")]) == [zombie]
 
 
 class TestVerifying:

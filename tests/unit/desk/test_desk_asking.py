@@ -183,6 +183,24 @@ async def test_close_once():
         await desk.close_followup(99, CloseRequest(), ME)
 
 
+async def test_a_deep_probe_is_closed_with_its_verdict():
+    scene = Scene()
+    scene.store.rows, scene.store.owed = [job()], [owed(kind="deep-probe")]
+    desk = scene.desk()
+    with pytest.raises(Refused, match=r"deep probe: say what it came to, --verdict kill or"):
+        await desk.close_followup(3, CloseRequest(None, "looked"), ME)
+    await desk.close_followup(3, CloseRequest("no-kill", "looked"), ME)
+    (row,) = await desk.followups(ME, every=True)
+    assert (row["state"], row["verdict"], row["note"]) == ("closed", "no-kill", "looked")
+
+
+async def test_a_cleanup_that_must_wait_is_shown_as_held():
+    scene = Scene()
+    scene.store.rows, scene.store.owed = [job()], [owed(evidence={"held": "90 of 100 steps"})]
+    (row,) = await scene.desk().followups(ME, every=False)
+    assert row["state"] == "held"
+
+
 async def test_members_close_what_is_owed_for_their_own_jobs():
     scene = Scene(rights=SHARED)
     scene.store.rows = [job()]
