@@ -173,8 +173,11 @@ def completed_now(jobs: Iterable[Job]) -> list[Setting]:
 
 def words_of(setting: Setting) -> str:
     """The setting in a few words: geometry and what it is launched by."""
-    size = [f"{setting.nodes} nodes" if setting.nodes else "",
-            f"{setting.gpus} GPUs" if setting.gpus else ""]  # fmt: skip
+    size = [_many(setting.nodes, "node"), _many(setting.gpus, "GPU")]
     named = [f"{name} {value}" for name, value in setting.named.items()]
     said = ", ".join(filter(None, [*size, *named]))
     return said or (setting.script or setting.submit or "")[:80]
+
+
+def _many(count: int | None, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}" if count else ""

@@ -17,6 +17,7 @@ from jobmond.analysis.judge import STEPPED
 from jobmond.analysis.settle import Classify, Found
 from jobmond.app.clusters import Builder
 from jobmond.app.ops_files import OpsFiles
+from jobmond.app.owed import Reminders, errands, errands_of
 from jobmond.desk.forgotten import as_left, forgotten
 from jobmond.errors import StoreError
 from jobmond.model.job import Choices, Classified
@@ -39,6 +40,7 @@ from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.conclude import AGENT_LOG, Terms
 from jobmond.sweep.couriers import Couriers
 from jobmond.sweep.deliver import Post, Unstored, all_rounds
+from jobmond.sweep.errands import Errands
 from jobmond.sweep.outlets import Outlets, outlets
 from jobmond.sweep.sweep import Result, Sweeper
 from jobmond.sweep.write_back import StoredWords, WriteBacks
@@ -83,11 +85,18 @@ class App:
     registry_files: Set[str] = frozenset()
     ops: OpsFiles = field(default_factory=OpsFiles)
     couriers: Couriers = field(default_factory=Couriers)
+    reminders: Reminders = field(init=False)
+    errands: Errands = field(init=False)
     report_owed: str | None = None  # why the last report is not on disk
     _backs: WriteBacks | None = None
     _unstored: Unstored = field(default_factory=Unstored)
     _delivering: asyncio.Lock = field(default_factory=asyncio.Lock)
     _reporting: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self.reminders = Reminders(self.store, self.writer, self.clock)
+        troubles = self.couriers.troubles
+        self.errands = errands(self.store, self.writer, self.clock, troubles)
 
     @property
     def clusters(self) -> Mapping[str, Cluster]:
@@ -106,8 +115,14 @@ class App:
             patience = self.parts.settings.policy.cancel_again_after
             actor = Actor(self.store, self.writer.call, self.clock, patience)
             await actor.act(self.clusters[name], result.waiting)
+        self.errands.wake(errands_of(self.parts.settings.followups))
         await self.report()
         return result
+
+    async def remind(self) -> None:
+        """Tell what is owed, once in `remind_every`."""
+        if await self.reminders.look(self.parts.settings):
+            await self.deliver()
 
     async def _fit(self, name: str) -> None:
         """Read the cluster's ops file again, and ask the cluster as it says from now on."""
@@ -268,6 +283,7 @@ class App:
         await old.outlets.close()
 
     async def close(self) -> None:
+        await self.errands.stop()
         await self.couriers.stop()
         await self.parts.outlets.close()
         for cluster in self.clusters.values():

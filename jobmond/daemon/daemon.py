@@ -109,6 +109,7 @@ class Daemon:
             before_end()
             self.bell.stop()
             await self.lanes.finish()
+            await self.app.errands.stop()
             while self._background:  # one may have begun another
                 await asyncio.gather(*self._background, return_exceptions=True)
             await server.stop()
@@ -239,6 +240,7 @@ class Daemon:
         """Every few seconds: what is due by now, and old rows once in a while."""
         self._once(self.app.deliver, "deliver")
         self._once(self.pick_up, "pick up")
+        self._once(self.app.remind, "remind")
         if self.app.report_owed:
             self._once(self.app.report, "report")
         for name in self._again.due(self.app.clock.monotonic()):

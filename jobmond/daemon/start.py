@@ -168,6 +168,8 @@ async def sweep_once(load: Callable[[], Loaded], env: Mapping[str, str]) -> list
         if app.parts.outlets.far:
             await app.couriers.idle(timeout_s=RECEIVERS_S)
             await app.report()
+        await app.remind()
+        await app.errands.idle()
         await app.expire()
         return list(done)
     finally:

@@ -28,6 +28,7 @@ from jobmond.settings.fields import (
     Users,
     here,
 )
+from jobmond.settings.followups import FollowupCommand, FollowupKind
 
 _FIFTEEN_MINUTES = timedelta(minutes=15)
 _DATABASES = ("sqlite", "sqlite+pysqlite", "postgresql", "postgresql+psycopg")
@@ -218,6 +219,8 @@ class Settings(BaseSettings):
     """Where `jobmonctl` finds the daemon; default a folder only the user can enter."""
     socket_group: User | None = None
     """A group whose members may read everything and change only their own jobs."""
+    remind_every: Duration = timedelta(hours=24)
+    """How often one reminder of all open follow-ups is sent, a day or more; `0s` sends none."""
     admins: Users = ("root",)
     """Users who may change every job."""
 
@@ -235,6 +238,8 @@ class Settings(BaseSettings):
     """What may follow from a verdict."""
     rules: Mapping[Name, Mapping[str, Any]] = Field(default_factory=dict)
     """Thresholds, by rule."""
+    followups: Mapping[FollowupKind, FollowupCommand] = Field(default_factory=dict)
+    """Commands for what is owed, by kind: run only where one is given here."""
     sinks: Mapping[Name, SinkTable] = Field(default_factory=builtin_sinks)
     """Where news go, by name. A configuration that names none has `journal` and `news`."""
 
@@ -244,6 +249,8 @@ class Settings(BaseSettings):
             raise ValueError("backoff_max is shorter than backoff_min")
         if self.jitter >= self.poll_interval:
             raise ValueError("jitter must be shorter than poll_interval")
+        if timedelta() < self.remind_every < timedelta(days=1):
+            raise ValueError("remind_every must be a day or more, or 0s for no reminders")
         return self
 
     @property

@@ -50,8 +50,7 @@ def settle(
     _open(connection, swept)
     _close(connection, swept)
     for one in swept.noted:
-        known = and_(followups.c.id == one.id, followups.c.state == "open")
-        connection.execute(update(followups).where(known).values(evidence=dict(one.evidence)))
+        note(connection, one.id, _of_sweeps(one.evidence))
     rows = [
         {
             "cluster": swept.cluster,
@@ -72,6 +71,20 @@ def settle(
         for one in swept.deliveries
     )
     return news, deliveries
+
+
+def note(connection: Connection, followup_id: int, evidence: Mapping[str, Any]) -> None:
+    """What is known of one that is open, beside what others noted meanwhile."""
+    known = and_(followups.c.id == followup_id, followups.c.state == "open")
+    held = connection.execute(select(followups.c.evidence).where(known)).first()
+    if held is not None:
+        whole = {**(held[0] or {}), **evidence}
+        connection.execute(update(followups).where(known).values(evidence=whole))
+
+
+def _of_sweeps(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the outcome of a command, which no sweep writes."""
+    return {name: value for name, value in evidence.items() if name != "command"}
 
 
 def _digest(setting: Setting) -> str:
@@ -95,6 +108,8 @@ def _open(connection: Connection, swept: SweepCommit) -> None:
 
 def _close(connection: Connection, swept: SweepCommit) -> None:
     for one in swept.closed:
+        if one.id:
+            note(connection, one.id, _of_sweeps(one.evidence))
         named = followups.c.id == one.id
         if not one.id:
             named = and_(followups.c.kind == one.kind, followups.c.ref == one.ref)
@@ -107,7 +122,6 @@ def _close(connection: Connection, swept: SweepCommit) -> None:
                 closed_by=one.closed_by,
                 verdict=one.verdict,
                 note=one.note,
-                **({"evidence": dict(one.evidence)} if one.evidence else {}),
             )
         )
 

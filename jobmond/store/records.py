@@ -43,7 +43,12 @@ def recent(connection: Connection, since: datetime) -> tuple[Job, ...]:
 def watched(connection: Connection) -> frozenset[str]:
     table = incarnations.c
     wanted = any_of(table.tracked, table.post_mortem == PostMortem.PENDING.value)
-    return frozenset(connection.scalars(select(table.cluster).where(wanted).distinct()))
+    at_work = frozenset(connection.scalars(select(table.cluster).where(wanted).distinct()))
+    return at_work | {
+        one.ref.partition("/")[0]
+        for one in owed(connection, closed_too=False)
+        if one.kind == "cleanup" and one.evidence.get("path")
+    }
 
 
 def lives(connection: Connection, run: str, cluster: str) -> tuple[Job, ...]:

@@ -17,6 +17,7 @@ from jobmond.store import bookmarks, intents, migrate, news, people, records, re
 from jobmond.store.engine import database_file, engine, named, reading, writing
 from jobmond.store.failures import Failures
 from jobmond.store.open_file import OpenFile
+from jobmond.store.owed import note
 from jobmond.store.records import AuditLine
 from jobmond.store.registries import Registries
 from jobmond.store.retention import Expired
@@ -234,7 +235,7 @@ class Store:
         return self._read(records.healths, now)
 
     def watched_clusters(self) -> frozenset[str]:
-        """The clusters with a tracked job, or an ended one whose log is still wanted."""
+        """Those with a job, an ended one's log or a tree that is to go, to look at."""
         return self._read(records.watched)
 
     def swept_at(self) -> dict[str, datetime]:
@@ -262,6 +263,10 @@ class Store:
         return self._write(
             records.close_followup, followup_id, by=by, verdict=verdict, note=note, now=now
         )
+
+    def note_followup(self, followup_id: int, evidence: Mapping[str, Any]) -> None:
+        """More is known of an open one."""
+        self._write(note, followup_id, evidence)
 
     # What is owed to sinks
 
@@ -314,8 +319,6 @@ class Store:
     def registries(self) -> Registries:
         """What is remembered of registry files."""
         return Registries(self._read, self._write)
-
-    # Housekeeping
 
     def audit(
         self,

@@ -135,7 +135,7 @@ class Sweeper:
                 cluster, readers, past.owed, self.memory, self.call,
                 clock=self.clock, deadline=deadline,
             )  # fmt: skip
-            look = replace(look, trees=trees)
+            look = replace(look, answers=trees.answered(answers), trees=trees)
         return await self._commit(cluster, past, look, started_at)
 
     async def _past(self, cluster: Cluster, now: datetime) -> ClusterSnapshot:
@@ -259,9 +259,7 @@ class Sweeper:
             ),
             look.read,
         )
-        calls = dict(answers.calls)
-        if look.trees.readings:
-            calls["trees"] = calls.get("trees", 0) + 1
+        calls = {**answers.calls, **look.trees.calls}
         if readings:
             calls["logs"] = calls.get("logs", 0) + 1
         health = _health(cluster, past.health, answers, now)

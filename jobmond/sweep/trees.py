@@ -16,6 +16,7 @@ from jobmond.model.outcome import Followup
 from jobmond.model.trials import Remains, TreeAsk, TreeNews
 from jobmond.ports import Clock
 from jobmond.sweep.cluster import Cluster
+from jobmond.sweep.observe import Answers
 
 Call = Callable[..., Awaitable[Any]]
 
@@ -39,6 +40,22 @@ class Trees:
 
     def of(self, job: Job) -> Reading[TreeNews]:
         return self.readings.get(job.native_id, NotApplicable())
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """Scripts that were sent, by what they looked for."""
+        sent = (("trees", self.readings), ("remains", self.remains))
+        return {name: 1 for name, looks in sent if looks}
+
+    def answered(self, answers: Answers) -> Answers:
+        """`answers`, where only trees that are to be removed were asked about: a far side that
+        did not tell of any of them is in trouble.
+        """
+        failed = [one.why for one in self.remains.values() if isinstance(one, Unavailable)]
+        nobody = not (answers.sightings or answers.calls or answers.found)
+        if nobody and failed and len(failed) == len(self.remains):
+            return replace(answers, trouble=failed[0])
+        return answers
 
     def memory(self, job: Job) -> bytes | None:
         """What is to be kept for the next look; None where this one gave nothing."""

@@ -7,6 +7,7 @@ import pytest
 
 from jobmond import registry
 from jobmond.backends._trees import TreeReader
+from jobmond.desk.answers import followup_row
 from jobmond.model.job import Classified
 from jobmond.model.observation import LogTail, Read, Unavailable
 from jobmond.model.state import Bucket, State
@@ -298,6 +299,32 @@ class TestWhatIsOwed:
         assert self.owed(evaluation) == [("cleanup", "closed")]
         (done,) = evaluation.scene.store.followups(all=True)
         assert done.note.startswith("the tree is gone; free inodes ")
+
+    async def test_a_doubtful_completion_holds_the_cleanup(self, evaluation):
+        evaluation.plans(10)
+        evaluation.ends(3)
+        await evaluation.after(5)
+        assert await evaluation.after(1, State.COMPLETED) == [("signal", "completion-mismatch")]
+        (one,) = evaluation.scene.store.followups()
+        assert one.evidence["held"] == "completed, but only 3/10 trials done"
+        assert followup_row(one)["state"] == "held"
+
+    async def test_what_closes_by_itself_is_told(self, evaluation):
+        evaluation.plans(3)
+        evaluation.ends(3)
+        await evaluation.after(5)
+        await evaluation.after(1, State.COMPLETED)
+        await evaluation.after(15, State.COMPLETED)
+        shutil.rmtree(evaluation.tree)
+        await evaluation.after(15, State.COMPLETED)
+        told = [n for n in evaluation.scene.store.events(limit=99) if n.type == "followup"]
+        assert [(n.payload["followup"]["kind"], n.payload["followup"]["state"]) for n in told] == [
+            ("cleanup", "open"),
+            ("cleanup", "closed"),
+        ]
+        number = evaluation.scene.store.followups(all=True)[0].id
+        assert {n.payload["followup"]["id"] for n in told} == {number}
+        assert told[1].payload["job"]["name"] == "harbor-run"
 
     async def test_a_zombie_is_owed_until_it_is_over(self, evaluation):
         evaluation.plans(3)

@@ -93,6 +93,9 @@ class Story:
 
 def words(event: Event) -> str:
     signal = event.whole.get("signal")
+    owed = event.whole.get("followup")
+    if owed is not None:
+        return f"followup {owed['kind']} {owed['state']}"
     if signal is None:
         return f"{event.type} {event.before} {event.after}"
     return f"{event.type} {signal['rule']} {signal['step']}"

@@ -85,6 +85,8 @@ def test_cancelled_once_its_successors_first_and_nobody_else(
     product.sweep_well(3)
     assert scene.cancelled() == [third.job, second.job, sick.job]
     assert [words(e) for e in product.events_of(sick.job)] == [
+        "signal deep-probe None",
+        "followup deep-probe open",
         "signal rl-collapse 49",
         "signal rl-watch 45",
         "transition RUNNING CANCELLED",

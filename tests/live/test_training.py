@@ -191,7 +191,7 @@ def test_tables_show_those_numbers(story: Story) -> None:
         "0.079",
         "0.554",
         "0.0101",
-        "Checkpoint saved at 30. Stable, gradients strong",
+        "new setting (1 node): deep probe due. Checkpoint saved at 30. Stable, gradients strong",
     ]
     assert cells(story, "stable", "tide")[1:] == [
         "77/200",
@@ -211,11 +211,26 @@ def test_each_signal_is_told_once_and_a_restart_is_one_event(story: Story) -> No
         name: [words(e) for e in story.product.events_of(t.job)] for name, t in story.tapes.items()
     }
     assert told == {
-        "moon": ["signal rl-collapse 49", "signal rl-watch 45", "restart RUNNING RUNNING"],
+        "moon": [
+            "signal deep-probe None",
+            "followup deep-probe open",
+            "signal rl-collapse 49",
+            "signal rl-watch 45",
+            "restart RUNNING RUNNING",
+            "followup deep-probe closed",
+        ],
         "tide": ["restart RUNNING PENDING"],
         "wild": ["signal grad-explosion 19", "transition RUNNING FAILED"],
-        "moon-copy": ["transition RUNNING COMPLETED"],
-        "tide-copy": ["transition PENDING RUNNING", "transition RUNNING COMPLETED"],
+        "moon-copy": [
+            "signal deep-probe None",
+            "transition RUNNING COMPLETED",
+            "followup cleanup open",
+        ],
+        "tide-copy": [
+            "transition PENDING RUNNING",
+            "transition RUNNING COMPLETED",
+            "followup cleanup open",
+        ],
     }
     assert story.told("saved", "wild") == ["signal grad-explosion 19"]
     assert story.told("collapse", "moon") == ["signal rl-collapse 49", "signal rl-watch 45"]
@@ -228,9 +243,10 @@ def test_a_signal_goes_on_while_it_stands(story: Story) -> None:
 
     assert spans("saved", "wild") == [("grad-explosion", 19, 26)]
     assert spans("collapse", "wild") == [("grad-explosion", 19, 87)]
-    assert spans("stable", "moon") == []
-    assert spans("collapse", "moon") == [("rl-collapse", 49, 59), ("rl-watch", 45, 59)]
-    assert spans("resumed", "moon-copy") == []
+    new = ("deep-probe", None, None)  # nobody has tried this setting before
+    assert spans("stable", "moon") == [new]
+    assert spans("collapse", "moon") == [("rl-collapse", 49, 59), ("rl-watch", 45, 59), new]
+    assert spans("resumed", "moon-copy") == [new]
 
 
 def test_a_collapse_is_recommended_to_be_cancelled_and_its_evidence_stands(story: Story) -> None:
