@@ -19,7 +19,7 @@ from jobmond.settings.clusters import Cluster, IrisCluster, KubernetesCluster, S
 from jobmond.settings.complaints import complaint
 from jobmond.settings.environment import PREFIX, Environment
 from jobmond.settings.fields import Place, place
-from jobmond.settings.plugins import TO_COME, require, validated
+from jobmond.settings.plugins import require, validated
 from jobmond.settings.tables import Settings, SinkTable, builtin_clusters, builtin_sinks
 
 _LARGEST_FILE = 4 * 2**20
@@ -49,7 +49,6 @@ def load(path: Path | None, env: Mapping[str, str]) -> Loaded:
         try:
             settings = _settings(data, overrides)
             _check_transports(settings)
-            named = tuple(settings.rules)
             settings = _with_rules(_with_sinks(settings))
             _check_files(settings)
         except ConfigError as error:
@@ -58,7 +57,6 @@ def load(path: Path | None, env: Mapping[str, str]) -> Loaded:
             raise ConfigError(f"{path}: {error}" if inside else str(error)) from error
     missing = (
         *_missing_backends(settings),
-        *_missing_rules(named, settings),
         *_without_effect(settings),
     )
     return Loaded(settings, path, (*overrides.warnings, *missing))
@@ -181,11 +179,9 @@ def _with_sinks(settings: Settings) -> Settings:
 
 
 def _with_rules(settings: Settings) -> Settings:
-    """The thresholds as the rules' constructors take them; those of rules to come are left out."""
+    """The thresholds as the rules' constructors take them."""
     rules: dict[str, Mapping[str, Any]] = {}
     for name, table in settings.rules.items():
-        if name in TO_COME and not registry.rules.offers(name):
-            continue
         require(registry.rules, name, f"rules.{name}")
         rules[name] = validated(registry.rules[name], table, ("rules", name))
     return settings.model_copy(update={"rules": rules})
@@ -198,12 +194,6 @@ def _missing_backends(settings: Settings) -> Iterator[str]:
                 f"clusters.{name}: kind {cluster.kind!r} is not available in this version;"
                 " its jobs are not polled"
             )
-
-
-def _missing_rules(named: tuple[str, ...], settings: Settings) -> Iterator[str]:
-    for name in named:
-        if name not in settings.rules:
-            yield f"rules.{name}: this rule is not available in this version; it never fires"
 
 
 def _without_effect(settings: Settings) -> Iterator[str]:

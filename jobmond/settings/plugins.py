@@ -18,33 +18,6 @@ from jobmond.settings.complaints import complaint
 from jobmond.settings.fields import Duration, LocalPath
 from jobmond.settings.shape import hint
 
-# Rules that the interface names. A configuration that sets one before this version has it is no
-# mistake; any other unknown rule is.
-TO_COME = frozenset(
-    {
-        "rl-collapse",
-        "rl-watch",
-        "nan-loss",
-        "grad-explosion",
-        "dead-run",
-        "stall",
-        "held",
-        "dependency-never-satisfied",
-        "deep-probe",
-        "eval-stall",
-        "engine-idle",
-        "zombie",
-        "instant-fail",
-        "auth-failures",
-        "dead-engine",
-        "stranded-traces",
-        "hung-chunk",
-        "silent-wedge",
-        "mass-silence",
-        "completion-mismatch",
-        "no-trials",
-    }
-)
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 

@@ -10,6 +10,18 @@ from tests.unit.builders import NOW, job, unseen
 RULES = list(registry.rules)
 
 
+# What configurations and scripts may name.
+INTERFACE = (
+    "rl-collapse rl-watch nan-loss grad-explosion dead-run stall held dependency-never-satisfied "
+    "deep-probe eval-stall engine-idle zombie instant-fail auth-failures dead-engine "
+    "stranded-traces hung-chunk silent-wedge mass-silence completion-mismatch no-trials"
+).split()
+
+
+def test_every_rule_of_the_interface_is_there():
+    assert set(INTERFACE) <= set(RULES)
+
+
 @pytest.mark.parametrize("name", RULES)
 class TestEveryRule:
     def test_is_called_like_its_plugin(self, name):

@@ -56,6 +56,8 @@ class App:
 
     async def deliver(self) -> None: ...
 
+    async def remind(self) -> None: ...
+
 
 @pytest.fixture
 def app() -> App:

@@ -108,14 +108,6 @@ def test_every_kind_is_polled(read: Read) -> None:
     assert loaded.warnings == ()
 
 
-def test_a_rule_of_the_interface_that_is_not_there_yet_is_said(read: Read) -> None:
-    loaded = read("[rules.deep-probe]\nminutes = 90\n[rules.test-held]\nminutes = 5")
-    assert loaded.settings.rules == {"test-held": {"minutes": 5.0}}
-    assert loaded.warnings == (
-        "rules.deep-probe: this rule is not available in this version; it never fires",
-    )
-
-
 def test_what_has_no_effect_yet_is_said(read: Read) -> None:
     loaded = read(
         """
