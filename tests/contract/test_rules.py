@@ -11,11 +11,29 @@ RULES = list(registry.rules)
 
 
 # What configurations and scripts may name.
-INTERFACE = (
-    "rl-collapse rl-watch nan-loss grad-explosion dead-run stall held dependency-never-satisfied "
-    "deep-probe eval-stall engine-idle zombie instant-fail auth-failures dead-engine "
-    "stranded-traces hung-chunk silent-wedge mass-silence completion-mismatch no-trials"
-).split()
+INTERFACE = [
+    "rl-collapse",
+    "rl-watch",
+    "nan-loss",
+    "grad-explosion",
+    "dead-run",
+    "stall",
+    "held",
+    "dependency-never-satisfied",
+    "deep-probe",
+    "eval-stall",
+    "engine-idle",
+    "zombie",
+    "instant-fail",
+    "auth-failures",
+    "dead-engine",
+    "stranded-traces",
+    "hung-chunk",
+    "silent-wedge",
+    "mass-silence",
+    "completion-mismatch",
+    "no-trials",
+]
 
 
 def test_every_rule_of_the_interface_is_there():
