@@ -47,6 +47,9 @@ FACTS = Facts(
     misses=2,
     bucket=Bucket.EVAL,
     scores={"MMLU-Pro": 42.26},
+    submit_line="sbatch -N 4 rl.sbatch",
+    node_count=4,
+    gpus=32,
     detailed=True,
 )
 RECURRENCE = Recurrence(2, (T, LATER), 600, 900, False, "f00", "2 times", 1)
@@ -157,6 +160,7 @@ WHOLE = Job(
     ),
     agent_log="/agent_logs/2026-11-29/leo-4711.md",
     signals=SIGNALS,
+    probe="due",
     successor="leo/4712",
     predecessor=None,
     note="look",
