@@ -202,6 +202,7 @@ class Builder:
             log_dirs=table.log_dirs,
             budget_s=table.sweep_budget.total_seconds(),
             tail_bytes=table.log_tail_bytes,
+            failed_bytes=table.log_failed_bytes,
             log_read_bytes=table.log_read_bytes,
             backoff=min(settings.backoff_min, backoff_max),
             backoff_max=backoff_max,

@@ -244,6 +244,20 @@ class Examine:
     around_bytes: int = 12 * 1024
     hits: int = 40
 
+    @classmethod
+    def within(
+        cls, most_bytes: int, needles: tuple[bytes, ...], beside: tuple[str, ...] = ()
+    ) -> "Examine":
+        """The same in proportion, for logs that may cost `most_bytes` each."""
+        return cls(
+            needles,
+            beside,
+            whole_bytes=2 * most_bytes // 5,
+            head_bytes=most_bytes // 20,
+            tail_bytes=most_bytes // 5,
+            around_bytes=most_bytes * 3 // 320,
+        )
+
     @property
     def most_bytes(self) -> int:
         """What one log can cost."""

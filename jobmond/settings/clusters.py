@@ -74,6 +74,9 @@ class Cluster(Table):
     of a failure."""
     sweep_budget: Interval = timedelta(seconds=120)
     """How long one sweep of this cluster may take; what was not read comes first next time."""
+    log_failed_bytes: Bytes = 1310720
+    """How many bytes of a log are fetched at most once its job has failed: its beginning, its end,
+    and what stands around lines that can matter."""
     log_tail_bytes: Bytes = 65536
     """How much of the end of a log one look fetches."""
     log_read_bytes: Bytes = 268435456

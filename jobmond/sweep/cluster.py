@@ -36,6 +36,7 @@ class Cluster:
 
     `backends` maps kinds to the source that answers for them; `logs` reads all their logs in one
     script. `budget_s` bounds one sweep, `tail_bytes` what the end of an ended job's log may cost,
+    `failed_bytes` what the log of one that ended badly may,
     `log_read_bytes` how much of one log a sweep looks through for what is new. `discover`
     tracks what nobody registered, `no_kill` says that nothing there is ever cancelled,
     `cancels` that a proved collapse is, elsewhere than under a no-kill. `ckpt_dirs` and `log_dirs`
@@ -60,6 +61,7 @@ class Cluster:
     log_dirs: tuple[str, ...] = ()
     budget_s: float = 120.0
     tail_bytes: int = 65536
+    failed_bytes: int = 1310720
     log_read_bytes: int = 2**28
     backoff: timedelta = timedelta(minutes=1)
     backoff_max: timedelta = timedelta(hours=1)

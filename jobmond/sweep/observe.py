@@ -183,12 +183,17 @@ RUNNING_TAIL_BYTES = 4096
 
 
 def log_asks(
-    readers: Mapping[str, Move], follow: Callable[[Job], Follow | None], *, tail_bytes: int
+    readers: Mapping[str, Move],
+    follow: Callable[[Job], Follow | None],
+    *,
+    tail_bytes: int,
+    failed_bytes: int,
 ) -> list[LogAsk]:
     """Which logs to read: those of ended jobs that want explaining first, then running ones.
 
     `tail_bytes` is what the end of a log may cost; of a running one that is read as it grows the
-    last lines are enough, of one that ended badly more is wanted than its end.
+    last lines are enough, of one that ended badly more is wanted than its end, up to
+    `failed_bytes`.
     """
     asks: list[LogAsk] = []
     for move in readers.values():
@@ -205,7 +210,8 @@ def log_asks(
         folder = None if near else job.facts.workdir
         ask = LogAsk(job.native_id, path, folder, size, wanted, kind=job.kind)
         if wants_explaining(move):
-            ask = replace(ask, examine=Examine(FAR_NEEDLES, beside(job)))
+            wide = Examine.within(failed_bytes, FAR_NEEDLES, beside(job))
+            ask = replace(ask, examine=wide)
         asks.append(ask)
     return asks
 

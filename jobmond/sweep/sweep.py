@@ -161,7 +161,12 @@ class Sweeper:
             tools=self.tools,
             max_bytes=cluster.log_read_bytes,
         )
-        asks = log_asks(readers, logs.ask, tail_bytes=cluster.tail_bytes)
+        asks = log_asks(
+            readers,
+            logs.ask,
+            tail_bytes=cluster.tail_bytes,
+            failed_bytes=cluster.failed_bytes,
+        )
         readings = await read_logs(cluster, asks, now=self.clock.now(), timeout_s=left_s)
         read = await logs.folded(readings, self.memory, self.call, now=self.clock.now())
         told: dict[int | None, Training | None] = {

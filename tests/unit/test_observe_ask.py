@@ -3,12 +3,15 @@
 from dataclasses import replace
 from datetime import timedelta
 
+from jobmond.analysis.faults.catalogue import FAR_NEEDLES
+from jobmond.analysis.settle import Move
 from jobmond.backends._files import FileReader
 from jobmond.model.job import Choices
-from jobmond.model.observation import Facts, Poll, Seen, Unreachable
+from jobmond.model.observation import Examine, Facts, Poll, Seen, Unreachable
+from jobmond.model.outcome import Transition
 from jobmond.model.state import Kind, State
 from jobmond.sweep.cluster import Cluster
-from jobmond.sweep.observe import ask
+from jobmond.sweep.observe import ask, log_asks
 from tests.doubles import ScriptedTransport
 from tests.doubles_store import FixedClock
 from tests.unit.builders import NOW, job
@@ -58,3 +61,26 @@ async def test_secrets_in_names_go_no_further():
     answers = await answered(Listening(told, found=(("9", told),)), one)
     names = [seen.facts.name for seen in answers.sightings.values()]
     assert [*names, answers.found[0].seen.facts.name] == ["train api_key=****"] * 2
+
+
+def test_of_a_job_that_ended_badly_more_of_its_log_is_asked_for():
+    over = job(state=State.FAILED, facts=Facts(log_path="/l/a.out", err_path="/l/a.err"))
+    ended = Move(job(), over, Transition(NOW, State.RUNNING, State.FAILED, "FAILED"))
+    alive = Move(job("4712"), job("4712"), None)
+    asks = log_asks(
+        {"4711": ended, "4712": alive}, lambda _: None, tail_bytes=65536, failed_bytes=1310720
+    )
+    wide, narrow = asks[0].examine, asks[1].examine
+    assert narrow is None
+    assert wide is not None
+    assert wide == Examine(FAR_NEEDLES, wide.beside)
+    assert wide.beside[:2] == ("/l/a.err", "server-*4711*.log")
+    assert wide.most_bytes == 1310720
+
+
+def test_a_restart_is_not_looked_into():
+    over = job(state=State.TIMEOUT, facts=Facts(log_path="/l/a.out"))
+    went_on = Transition(NOW, State.RUNNING, State.TIMEOUT, "TIMEOUT")
+    move = Move(job(), over, went_on, restarted_as="lab/4712", restarted_in=State.PENDING)
+    [ask] = log_asks({"4711": move}, lambda _: None, tail_bytes=65536, failed_bytes=1310720)
+    assert ask.examine is None

@@ -183,7 +183,7 @@ def test_a_launchers_jobs_own_logs_count_once_it_ended():
     facts = Facts(log_path="/home/alice/ptq.log", workdir="/scratch/exp/ptq_0")
     running = job("cicd_1759395000", kind=Kind.LAUNCHER, facts=facts)
     readers = log_readers(moved_of(running))
-    [one] = log_asks(readers, lambda job: None, tail_bytes=65536)
+    [one] = log_asks(readers, lambda job: None, tail_bytes=65536, failed_bytes=2**20)
     assert (one.kind, one.path, one.workdir) == (Kind.LAUNCHER, facts.log_path, None)
 
 
