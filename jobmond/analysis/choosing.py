@@ -183,15 +183,18 @@ class _Case:
     def _announced(self, role: Role) -> Event | None:
         """The last exception that a log record announced, where the program ended after it."""
         for event in reversed(self._caught):
-            if event.fault.role is role and self._proved(event):
+            if event.fault.role is role and (self._failed or self._ended_after(event)):
                 return event
         return None
+
+    def _ended_after(self, event: Event) -> bool:
+        return any(end > event.place for end in self._ends)
 
     def _proved(self, event: Event) -> bool:
         """Whether something says that the job failed after `event`, or nothing comes after it."""
         if self._failed or _last_words(event, self._evidence):
             return True
-        return any(end > event.place for end in self._ends)
+        return self._ended_after(event)
 
     def _symptom(self) -> Event | None:
         symptoms = [e for e in self._alive if e.fault.role is Role.SYMPTOM and self._backed(e)]

@@ -28,7 +28,6 @@ _KEPT = 24  # places of one kind from the beginning, and as many from the end: a
 _RECORD_BYTES = 1_000
 _HEAD_BYTES = 400  # of a painted piece, in which the step stands
 _OPEN = 64  # speakers whose traceback is open
-_FOUND = re.compile(rb"(\d{1,15}):(\d{1,18}):(.*)", re.DOTALL)
 _SECTION = re.compile(rb"==> [^\n]{1,200} <==")
 _RANKS = {
     Role.VERDICT: 0,
@@ -92,13 +91,6 @@ class Scout:
         for piece in raw.split(b"\r") if b"\r" in raw else (raw,):
             self.look(piece, Spot(at, line), line_offset=offset)
             at += len(piece) + 1
-
-    def take_found(self, said: bytes) -> None:
-        """What `grep -nab` printed: `NUMBER:OFFSET:LINE` a line; what is none is passed over."""
-        for one in said.split(b"\n"):
-            found = _FOUND.match(one)
-            if found:
-                self.take(found[3], int(found[2]), int(found[1]))
 
     def look(self, raw: bytes, spot: Spot, *, line_offset: int, step: int | None = None) -> None:
         """One painted piece of a line that begins at `line_offset`. `step` is where the training

@@ -1,19 +1,21 @@
 """Diagnoses a log that is too large to be read whole from windows on it.
 
-Contract, for whoever fetches the windows (from a far side, or from a file):
+`windowed` takes windows from wherever they come. A far side that is asked once chooses them by
+itself: head, tail and what stands around lines that hold one of `FAR_NEEDLES`
+(faults/catalogue.py), rare kinds of lines first. On this side a `Scout` chooses better, since it
+judges every line that was found:
 
-1. Search the whole log for `FAR_NEEDLES` (faults/catalogue.py; `LC_ALL=C grep -nabF`) and feed the
-   lines that are found into a `Scout`, in order (`take_found`). Lines may be clipped to some
-   hundred bytes. A far side that must not send them all leaves out those that hold one of
-   `EXPECTED_NEEDLES` and sends the first and the last of the rest, a few hundred of each.
+1. Search the whole log for `FAR_NEEDLES` and `NEAR_NEEDLES` and feed the lines that are found into
+   a `Scout`, in order.
 2. `spans(scout, size_bytes)` names what to read: head, neighbourhoods of lines that can matter,
    tail; few and bounded, however many lines were found.
-3. Read each span and pass its bytes through `window`, which leaves out lines that the span cuts and
-   everything beyond 200 lines around the line that was found, and numbers the first line.
+3. Read each span and pass its bytes through `window`, which leaves out everything beyond 200 lines
+   around the line that was found, and numbers the first line.
 4. `windowed(windows, scout)` is the evidence; `choosing.choose` names the cause.
 
 The verdict is that of the whole log where the needles find what matters in the middle of it.
-A `Scout` that was fed nothing is fine: then head and tail are all there is.
+Without a scout nothing is known of what lies between windows: a failure that the job survived for
+some steps looks like its end unless the windows show those steps, and gradients are not followed.
 """
 
 from collections.abc import Iterable

@@ -85,6 +85,59 @@ SHAPES = [
      "DefaultEndpointsProtocol=https;AccountKey=****"),
 ]  # fmt: skip
 
+MORE_SHAPES = [
+    ("echo hunter2 | passwd --stdin bob", "echo **** | passwd --stdin bob"),
+    ("echo bob:hunter2 | chpasswd", "echo **** | chpasswd"),
+    ("echo hunter2 | sudo -S ls", "echo **** | sudo -S ls"),
+    ("echo abc | docker login -u a --password-stdin",
+     "echo **** | docker login -u a --password-stdin"),
+    ("chpasswd <<< bob:hunter2", "chpasswd <<< ****"),
+    ("gh auth login --with-token <<< abc", "gh auth login --with-token <<< ****"),
+    ("setenv X_TOKEN abc", "setenv X_TOKEN ****"),
+    ("ENV DB_PASSWORD hunter2", "ENV DB_PASSWORD ****"),
+    ("aws configure set aws_secret_access_key abc", "aws configure set aws_secret_access_key ****"),
+    ("DB_PASS=hunter2", "DB_PASS=****"),
+    ('declare -x DB_PASS="hunter2"', 'declare -x DB_PASS="****"'),
+    ("SSHPASS=hunter2 sshpass -e ssh a", "SSHPASS=**** sshpass -e ssh a"),
+    ("Uid=bob;Pwd=hunter2;", "Uid=bob;Pwd=****;"),
+    ("AZURE_OPENAI_KEY=" + HEX40, "AZURE_OPENAI_KEY=****"),
+    ("'B2_KEY': 'K001" + A34 + "'", "'B2_KEY': '****'"),
+    ("Ocp-Apim-Subscription-Key: abc", "Ocp-Apim-Subscription-Key: ****"),
+    ("ApiKey " + A34, "ApiKey ****"),
+    ("using access token " + A34, "using access token ****"),
+    ('{"refresh_token": "1//0g' + A34 + '"}', '{"refresh_token": "****"}'),
+    ("got 1//0g" + A34, "got 1//0****"),
+    ("sk_live_" + A34, "sk_live_****"),
+    ("whsec_" + A34, "whsec_****"),
+    ("lin_api_" + A34, "lin_api_****"),
+    ("SG." + A16 + "ab." + A34, "SG.****"),
+    ("key-" + HEX40[:32], "key-****"),
+    ("secret_" + A34, "secret_****"),
+    ("https://api.telegram.org/bot123456789:AA" + A34 + "/send",
+     "https://api.telegram.org/bot123456789:****/send"),
+    ("wandb: Appending key for api.wandb.ai to your netrc file: /root/.netrc " + HEX40,
+     "wandb: Appending key for api.wandb.ai to your netrc file: /root/.netrc ****"),
+    ("smbclient -U bob%hunter2 //x/y", "smbclient -U bob%**** //x/y"),
+    ("mongosh -u bob -p hunter2 db", "mongosh -u bob -p **** db"),
+    ("mysql -u root -phunter2 jobs", "mysql -u root -p**** jobs"),
+    ("passwd hunter2", "passwd ****"),
+    ("unzip -P hunter2 x.zip", "unzip -P **** x.zip"),
+    ("7z x -phunter2 a.7z", "7z x -p**** a.7z"),
+    ("openssl enc -pass pass:hunter2", "openssl enc -pass pass:****"),
+    ("http --auth bob:hunter2 x", "http --auth bob:**** x"),
+    ("srun --export=ALL,HF_TOKEN=hf_" + A34 + ",X=1 a", "srun --export=ALL,HF_TOKEN=**** a"),
+    ("docker run -e API_KEY=" + A16 + " img", "docker run -e API_KEY=**** img"),
+    ("enroot import docker://$oauthtoken:" + A34 + "@nvcr.io#x/y",
+     "enroot import docker://$oauthtoken:****"),
+    ("Namespace(hf_token='hf_" + A34 + "', lr=1e-5)", "Namespace(hf_token='****', lr=1e-5)"),
+    ("{'env_vars': {'WANDB_API_KEY': '" + HEX40 + "', 'N': '1'}}",
+     "{'env_vars': {'WANDB_API_KEY': '****', 'N': '1'}}"),
+    ("git clone https://oauth2:glpat-" + A34 + "@gitlab.com/a/b",
+     "git clone https://oauth2:****@gitlab.com/a/b"),
+    ("jdbc:mysql://h/db?user=bob&password=hunter2", "jdbc:mysql://h/db?user=bob&password=****"),
+]  # fmt: skip
+SHAPES += MORE_SHAPES
+
 HARMLESS = [
     "commit 0123456789abcdef0123456789abcdef01234567",
     "wandb: run at commit 0123456789abcdef0123456789abcdef01234567",
@@ -116,6 +169,20 @@ HARMLESS = [
     "password authentication failed for user 'a1'; Password 2 of 3; passwd 3.5 s",
     "cat /etc/passwd /data/shard-00001.parquet",
     "sort_key=name primary_key=id key=value",
+    "step:7 - rollout_corr/chi2_token:0.00016319751739501953 - actor/kl_token:-0.000129282474517",
+    "'rewards/avg_pass_at_8': 0.5, 'num_pass': 12, eval_pass: True, first_pass=False",
+    "pass@1 = 0.41, pass@8: 0.66, second pass: 12 of 90, bypass=none",
+    "CACHE_KEY=step SORT_KEY: name PRIMARY_KEY=id MAX_KEY=12345678901234567890123",
+    "pwd=/scratch/alice/run OLDPWD=$HOME Pwd: ~/x",
+    "echo done | tee log.txt",
+    "unzip data.zip; zip -r out.zip logs",
+    "loss: 1.2 | tokens/s: 5702.24 | token_acc=0.91 | num_tokens=123456789 | token_accuracy: 0.7",
+    "{'loss': 2.1, 'mean_token_accuracy': 0.8123456789012345678, 'num_tokens': 1048576.0}",
+    "lm loss: 2.104512E+00 | loss scale: 1.0 | grad norm: 0.412 | tokens per sec 123456",
+    "reward_key=accuracy metric_key=eval_loss grad_key: 0.1",
+    "Started server process [1234567890]: AAA ready",
+    "elapsed 12:34:56 key 17 of 40, access token limit 4096",
+    "Setting pad_token_id to eos_token_id: 151645 for open-end generation.",
     "",
 ]
 
@@ -145,6 +212,15 @@ def test_masking_twice_changes_nothing_more(text: str) -> None:
 def test_a_private_key_is_masked_line_by_line() -> None:
     assert mask(KEY) == (
         "-----BEGIN OPENSSH PRIVATE KEY-----\n****\n****\n-----END OPENSSH PRIVATE KEY-----\nafter"
+    )
+
+
+def test_a_private_key_with_something_before_each_line_is_masked():
+    stamped = "\n".join("[rank0]: 10:00 " + line for line in KEY.split("\n")) + "\nstep 2"
+    assert mask(stamped) == (
+        "[rank0]: 10:00 -----BEGIN OPENSSH PRIVATE KEY-----\n"
+        "[rank0]: 10:00 ****\n[rank0]: 10:00 ****\n"
+        "[rank0]: 10:00 -----END OPENSSH PRIVATE KEY-----\n[rank0]: 10:00 after\nstep 2"
     )
 
 
@@ -199,7 +275,12 @@ LONG = [
     "://a:b@", "password", "password=", 'password="', "password='\\", 'password=\\"', "--a-b-",
     "--token ", "--api-key -", "wandb key ", "curl -u ", "login x password ", "Bearer ", "cookie:",
     "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----\n", "AAAA\n", "token=$", "?sig=",
-    "authorization:", "sshpass -p", "docker login -p", "-p", "token ", "xapp-",
+    "authorization:", "sshpass -p", "docker login -p", "echo ", "echo a|", "setenv X_TOKEN ",
+    "zip -P", "a login <<<",
+    "mongo -p ", "123456789:AA", "X_KEY=", "A_KEY", "x_pass=", "-pass pass:", "smbclient -U a%",
+    "SG.",
+    "--auth a:", "access token ", "7z -p", "-----BEGIN PRIVATE KEY-----\nx AAAAAAAAAAAAAAAAAAA\n",
+    "1//0", "secret_", "ENV _TOKEN ", "-p", "token ", "xapp-",
     "mysql ", "mysql -p", "mysql -x ", "redis-cli -a", "ldap", "passwd ", "passwd 1", "passwd a",
 ]  # fmt: skip
 

@@ -133,6 +133,7 @@ FAULTS = (
         pattern=re.compile(
             r"[Dd]etected \d+ oom[-_]kill event|task[s ]+[\d,-]+: Out Of Memory|^OOM Killed\.?$|"
             r"^slurmstepd: error:.*(?:OOM Killed|oom[-_]kill|exceeded (?:job |step )?memory limit|Exceeded \w+ memory limit)|"
+            r"^(?:[\w.-]{1,60}: ){0,3}oom[-_]kill(?: event|ed)?\.?$|"
             r"Some of (?:your processes|the step tasks) (?:may )?have been (?:OOM Killed|killed by the cgroup)"
         ),
         scope=Scope.LINE,

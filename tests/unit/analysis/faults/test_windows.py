@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobmond.analysis.choosing import choose, diagnose_file
-from jobmond.analysis.faults.catalogue import EXPECTED_NEEDLES, FAR_NEEDLES, FAULTS
-from jobmond.analysis.faults.fault import Role
+from jobmond.analysis.faults.catalogue import FAR_NEEDLES
 from jobmond.analysis.scout import Scout, Spot
 from jobmond.analysis.windows import LIMITS, Limits, Span, Window, spans, window, windowed
 from tests.unit.analysis.faults.variations import CASES, ELASTIC, EXIT_1, OOM, trace
@@ -194,18 +193,7 @@ def test_a_window_holds_two_hundred_lines_before_and_after():
     assert log[found.offset :].startswith(b"line 300\n")
 
 
-def test_what_a_far_side_may_leave_out_is_benign():
-    benign = [needle for fault in FAULTS if fault.role is Role.BENIGN for needle in fault.needles]
-    assert {needle.decode() for needle in EXPECTED_NEEDLES} <= set(benign)
-
-
 def test_a_far_side_looks_for_few_fixed_strings():
     assert len(FAR_NEEDLES) <= 24
     assert all(len(needle) >= 3 and b"\n" not in needle for needle in FAR_NEEDLES)
     assert LIMITS.head_bytes + LIMITS.tail_bytes + LIMITS.middle_bytes <= LIMITS.whole_bytes
-
-
-def test_what_grep_printed_is_taken_and_what_it_did_not_print_is_not():
-    scout = Scout()
-    scout.take_found(b"12:340:Killed\n\nBinary file x matches\n9:1:a\xff:b\n77:4001:OOM Killed.")
-    assert set(scout.spots()) == {Spot(340, 12), Spot(4001, 77)}
