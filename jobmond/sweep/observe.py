@@ -211,7 +211,10 @@ def log_asks(
         ask = LogAsk(job.native_id, path, folder, size, wanted, kind=job.kind)
         if wants_explaining(move):
             wide = Examine.within(failed_bytes, FAR_NEEDLES, beside(job))
-            ask = replace(ask, examine=wide)
+            # Where a log is no file nobody can be sent to look around in it: more of its end.
+            served = job.kind in (Kind.KUBERNETES, Kind.IRIS)
+            more = {"tail_bytes": max(size, wide.tail_bytes)} if served else {"examine": wide}
+            ask = replace(ask, **more)
         asks.append(ask)
     return asks
 

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from jobmond.analysis.faults.catalogue import FAR_NEEDLES
 from jobmond.analysis.settle import Move
 from jobmond.backends._files import FileReader
@@ -84,3 +86,11 @@ def test_a_restart_is_not_looked_into():
     move = Move(job(), over, went_on, restarted_as="lab/4712", restarted_in=State.PENDING)
     [ask] = log_asks({"4711": move}, lambda _: None, tail_bytes=65536, failed_bytes=1310720)
     assert ask.examine is None
+
+
+@pytest.mark.parametrize("kind", [Kind.KUBERNETES, Kind.IRIS])
+def test_of_a_log_that_is_served_more_of_the_end_is_asked_for(kind):
+    over = job(state=State.FAILED, kind=kind)
+    move = Move(job(), over, Transition(NOW, State.RUNNING, State.FAILED, "FAILED"))
+    [ask] = log_asks({"4711": move}, lambda _: None, tail_bytes=65536, failed_bytes=1310720)
+    assert (ask.examine, ask.tail_bytes) == (None, 262144)
