@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobmond.analysis.segments import SEGMENT_BYTES, Cutter
-from jobmond.backends._files import FileReader, following
+from jobmond.backends._files import FileReader, following, prints
 from jobmond.model.metrics import Segment
 from jobmond.model.observation import Follow, LogAsk, LogNews, LogTail, Read, Unavailable
 from jobmond.ports import Answer
@@ -163,6 +164,53 @@ async def test_a_file_moved_to_another_inode_goes_on(tmp_path):
     assert second.segments == (Segment(7, b"loss 2"),)
 
 
+@pytest.mark.parametrize("grown", [3, 900, 1100, 5000])
+async def test_a_small_file_is_known_again_when_it_has_grown(tmp_path, grown):
+    """Also from shorter than what it is known by to longer than what travels of its end."""
+    path = tmp_path / "a.out"
+    path.write_bytes(b"loss 1\n")
+    first = await look(path)
+    path.write_bytes(b"loss 1\n" + b"x" * grown + b"\nloss 2\n")
+    second = await look(path, first.place)
+    path.write_bytes(b"loss 1\n" + b"x" * grown + b"\nloss 2\nloss 3\n")
+    third = await look(path, second.place)
+    assert not (second.restarted or third.restarted)
+    found = [s.raw for news in (first, second, third) for s in news.segments]
+    assert found == [b"loss 1", b"loss 2", b"loss 3"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 300, 70_000])
+def test_the_sum_is_that_of_cksum(tmp_path, size):
+    content = bytes(n * 7 % 251 for n in range(size))
+    (tmp_path / "a").write_bytes(content)
+    said = subprocess.run(["cksum"], input=content, capture_output=True, check=True).stdout
+    assert prints.cksum(prints.fed(0, content), size) == said.decode().strip()
+
+
+async def test_zeros_of_a_file_server_are_not_what_a_file_is_known_by(tmp_path):
+    """It may tell a size whose last bytes are still on their way."""
+    path = tmp_path / "a.out"
+    path.write_bytes(b"loss 1\n" + b"\0" * 7)
+    first = await look(path)
+    path.write_bytes(b"loss 1\nloss 2\nloss 3\n")
+    second = await look(path, first.place)
+    assert not second.restarted
+    assert second.segments == (Segment(7, b"loss 2"), Segment(14, b"loss 3"))
+
+
+@pytest.mark.parametrize("lame", [False, True])
+async def test_a_line_longer_than_a_window_is_skipped_window_by_window(tmp_path, lame):
+    transport = NoNumbers() if lame else ShellTransport()
+    path, place, found, looks = tmp_path / "a.out", None, [], 0
+    path.write_bytes(b"loss 1\n" + b"y" * (5 * SEGMENT_BYTES) + b"\rloss 2\n")
+    while looks < 9 and (place is None or not place["whole"]):
+        news = await look(path, place, most=SEGMENT_BYTES + 100, transport=transport)
+        found, place, looks = [*found, *news.segments], news.place, looks + 1
+        assert not news.restarted
+    assert [s.raw for s in found if b"loss" in s.raw] == [b"loss 1", b"loss 2"]
+    assert looks == 5
+
+
 @pytest.mark.parametrize("lame", [False, True])
 async def test_a_line_without_an_end_is_got_over(tmp_path, lame):
     """It is delivered by its beginning, and what follows it is read."""
@@ -200,9 +248,8 @@ async def test_a_line_longer_than_may_travel(tmp_path, monkeypatch):
     first = await look(path)
     assert [len(s.raw) for s in first.segments] == [SEGMENT_BYTES]
     second = await look(path, first.place)
-    assert second.segments == ()
-    third = await look(path, second.place)
-    assert [s.raw for s in third.segments] == [b"loss 2"]
+    assert [s.raw for s in second.segments] == [b"loss 2"]
+    assert not second.place["torn"]
 
 
 async def test_all_files_share_what_may_be_looked_through(tmp_path):
@@ -216,6 +263,14 @@ async def test_all_files_share_what_may_be_looked_through(tmp_path):
     found = await reader.read_tails(asks, now=NOW, timeout_s=60)
     behind = [reading.value.news.behind_bytes for reading in found.values()]  # type: ignore[union-attr] # every file is there
     assert behind == [0, 406, 700]  # the place is before the torn line
+    places = [reading.value.news.place for reading in found.values()]  # type: ignore[union-attr] # every file is there
+    asks = [
+        replace(ask, follow=Follow(place, NEEDLES, 700))
+        for ask, place in zip(asks, places, strict=True)
+    ]
+    found = await reader.read_tails(asks, now=NOW, timeout_s=60)
+    behind = [found[str(n)].value.news.behind_bytes for n in range(3)]  # type: ignore[union-attr] # every file is there
+    assert behind == [0, 112, 0]  # the one that had to wait came first
 
 
 class Torn(ShellTransport):

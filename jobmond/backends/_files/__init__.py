@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from jobmond.analysis.visible import readable, visible
 from jobmond.backends._files import examining
-from jobmond.backends._files.following import Answered, Missing, Stamp, raw_news, read_news
+from jobmond.backends._files.following import Answered, Missing, raw_news, read_news
 from jobmond.backends._files.looking import Limits, Marks, absolute, folder, look_script
 from jobmond.errors import NeedsPersonError, TransientTransportError
 from jobmond.model.observation import (
@@ -82,7 +82,7 @@ class FileReader:
             else:
                 found[native_id] = reading
         self._postponed = frozenset(
-            native_id for native_id, reading in found.items() if reading == Unavailable("budget")
+            native_id for native_id, reading in found.items() if _not_reached(reading)
         )
         return found
 
@@ -102,6 +102,14 @@ class FileReader:
         except (TransientTransportError, NeedsPersonError) as error:
             return {ask.native_id: Unavailable(str(error)) for ask in asks}
         return readings(answer.stdout, marks, asks, now=now)
+
+
+def _not_reached(reading: Reading[LogTail]) -> bool:
+    """Whether there was no time or room left for this file."""
+    if isinstance(reading, Read):
+        news = reading.value.news
+        return news is not None and news.behind_bytes > 0 and not news.moved_bytes
+    return reading == Unavailable("budget")
 
 
 def _unaskable(ask: LogAsk) -> str | None:
@@ -221,9 +229,8 @@ class _Looks:
         follow, tail = self.asks[index].follow, ends.value
         if follow is None:
             return at, ends
-        stamp = Stamp(tail.size_bytes, int(tail.mtime_at.timestamp()), tail.inode)
         if head[1] == b"news":
-            at, news = self._news(head, at, index, follow, stamp)
+            at, news = self._news(head, at, index, follow, tail)
         else:
             known = follow.place or {}
             behind = tail.size_bytes - int(known.get("offset", 0)) if head[1] == b"later" else 0
@@ -243,7 +250,7 @@ class _Looks:
         return stop, Read(replace(ends.value, examined=found), ends.at)
 
     def _news(
-        self, head: re.Match[bytes], at: int, index: int, follow: Follow, stamp: Stamp
+        self, head: re.Match[bytes], at: int, index: int, follow: Follow, tail: LogTail
     ) -> tuple[int, LogNews | Missing]:
         for word in ("lines", "raw"):
             line = self._line(word, index)
@@ -253,12 +260,12 @@ class _Looks:
                 continue
             said = Answered(
                 numbers=(head[3] or b"").strip(),
-                prints=self.stdout[at:begin],
+                head=self.stdout[at:begin],
                 body=self.stdout[begin + len(line) : stop],
             )
             if word == "raw":
-                return stop, raw_news(said, follow, stamp)
-            return stop, read_news(said, self.marks.close.encode(), follow, stamp)
+                return stop, raw_news(said, follow, tail)
+            return stop, read_news(said, self.marks.close.encode(), follow, tail)
         return at, Missing("nothing arrived")
 
     def _line(self, word: str, index: int) -> bytes:

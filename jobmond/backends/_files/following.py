@@ -11,37 +11,38 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobmond.analysis.segments import SEGMENT_BYTES, Cutter
+from jobmond.backends._files import prints
+from jobmond.backends._files.prints import PRINT_BYTES
 from jobmond.model.metrics import Segment
-from jobmond.model.observation import Follow, LogNews
+from jobmond.model.observation import Follow, LogNews, LogTail
 
 # What travels of one file at most: more than the longest segment, so that each look gets on.
 SHIP_BYTES = 4 * 2**20
 _LEAST_BYTES = SEGMENT_BYTES + 65536
-_PRINT_BYTES = 1024
+_LARGE_BYTES = 2**20  # below that a window is not worth the programs that measure what it costs
 
-# A file is the one known where its first bytes and those before the place are the same; its inode
-# is not asked for, because file servers renumber. grep would hold a whole line, but is never
-# given more than the window. {close} ends the lines, with the count of what passed; it is another
-# random word than {{mark}}, because other people of the host can see it while grep runs.
+# A file is the one known where its first bytes, and some before its end at the look before, have
+# the sum they had; its inode is not asked for, because file servers renumber. {close} ends the
+# window without a line feed, so that its open last segment comes with the number at which it
+# begins; it is another random word than {{mark}}, because other people of the host can see it
+# while grep runs. A window that begins inside a segment too long to keep skips the rest of that.
 SCRIPT = """\
 exec 4>&1
 numbered=no
 if [ "$(printf 'b\\ra' | tr '\\r' '\\n' | grep -abF a 2>/dev/null)" = 2:a ]; then numbered=yes; fi
+begin() {{
+  timeout -k 1 {each_s} head -c "$1" -- "$path" 2>/dev/null
+}}
 piece() {{
   timeout -k 1 {each_s} tail -c "+$(($1 + 1))" -- "$path" 2>/dev/null | head -c "$2"
 }}
-print_of() {{
-  piece "$1" "$2" | cksum | tr ' ' '-'
-}}
 known_place() {{
-  [ -n "$f_head" ] && [ "$size" -ge "$f_offset" ] || return 1
-  [ "$(print_of 0 "${{f_head#*-}}")" = "$f_head" ] || return 1
-  [ -z "$f_near" ] && return 0
-  near=${{f_near#*-}}
-  [ "$(print_of $((f_offset - near)) "$near")" = "$f_near" ]
+  [ "$size" -ge "$f_offset" ] && [ "$size" -ge $((f_at + f_near)) ] || return 1
+  [ "$({{ begin "$f_head"; piece "$f_at" "$f_near"; }} | cksum)" = "$f_print" ]
 }}
-lesser() {{
-  if [ "$1" -lt "$2" ]; then echo "$1"; else echo "$2"; fi
+matching() {{
+  {{ piece $((from + skip)) $((window - skip)); printf '%s\\n' {close}; }} |
+    tr '\\r' '\\n' | grep -abF -e "$f_needles" -e {close} | head -c "$cap"
 }}
 follow() {{
   index=$1
@@ -49,30 +50,35 @@ follow() {{
     say same "$index"
     return
   fi
-  if [ "$left" -lt {least} ] || [ "$scan" -le 0 ] || [ "$(date +%s)" -ge "$stop" ]; then
+  if [ "$left" -lt {least} ] || [ "$scan" -le 0 ]; then
     say later "$index"
     return
   fi
-  from=0 again=0
-  if known_place; then
-    from=$f_offset
-  elif [ -n "$f_head" ]; then
-    again=1
+  if [ $((size - f_offset)) -gt {large} ] && [ "$(date +%s)" -ge "$stop" ]; then
+    say later "$index"
+    return
   fi
-  window=$(lesser $((size - from)) "$(lesser "$f_max" "$scan")")
-  cap=$(lesser {ship} "$left")
-  if [ "$numbered" = no ]; then window=$(lesser "$window" "$cap"); fi
+  from=0 marks=0 skip=0
+  if [ -n "$f_print" ]; then
+    if known_place; then from=$f_offset; else marks=1; fi
+  fi
+  cap={ship}
+  if [ "$left" -lt "$cap" ]; then cap=$left; fi
+  window=$((size - from))
+  if [ "$window" -gt "$f_max" ]; then window=$f_max; fi
+  if [ "$window" -gt "$scan" ]; then window=$scan; fi
+  if [ "$numbered" = no ] && [ "$window" -gt "$cap" ]; then window=$cap; fi
   scan=$((scan - window))
-  last=$(lesser "$window" {segment})
-  open=$({{ piece $((from + window - last)) "$last"; printf x; }} |
-    tr '\\r' '\\n' | tail -n 1 | wc -c)
-  open=$((open - 1))
-  place=$((from + window - open))
-  if [ "$open" -ge {segment} ]; then place=$((from + window)); fi
-  begin=$(lesser "$place" {print})
-  say news "$index" "$from" "$window" "$size" "$open" "$again"
-  print_of 0 "$begin"
-  print_of $((place - begin)) "$begin"
+  if [ "$f_torn" = yes ] && [ "$marks" = 0 ] && [ "$numbered" = yes ]; then
+    skip=$(piece "$from" "$window" | tr '\\r' '\\n' | head -n 1 | wc -lc | tr -s ' \\t' ' ')
+    skip=${{skip# }}
+    if [ "${{skip%% *}}" = 0 ]; then marks=2; fi
+    skip=${{skip##* }}
+  fi
+  say news "$index" "$from" "$window" "$size" "$skip" "$marks"
+  if [ "$offset" -gt 0 ] && {{ [ "$from" = 0 ] || [ "$f_head" -lt {print} ]; }}; then
+    begin {print}
+  fi
   if [ "$numbered" = no ]; then
     say raw "$index"
     piece "$from" "$window"
@@ -81,8 +87,13 @@ follow() {{
     return
   fi
   say lines "$index"
-  moved=$({{ {{ piece "$from" "$window"; printf '\\n%s\\n' {close}; }} | tr '\\r' '\\n' |
-    grep -abF -e "$f_needles" -e {close} | head -c "$cap" | dd bs=65536 >&4; }} 2>&1)
+  if [ "$window" -le {large} ]; then
+    matching
+    left=$((left - 3 * window))
+    say end "$index"
+    return
+  fi
+  moved=$({{ matching | dd bs=65536 >&4; }} 2>&1)
   moved=${{moved##*out?}}
   moved=${{moved%% *}}
   case $moved in
@@ -101,8 +112,8 @@ def script(close: str, *, each_s: int) -> str:
         each_s=each_s,
         least=_LEAST_BYTES,
         ship=SHIP_BYTES,
-        segment=SEGMENT_BYTES,
-        print=_PRINT_BYTES,
+        large=_LARGE_BYTES,
+        print=PRINT_BYTES,
     )
 
 
@@ -134,19 +145,10 @@ def arguments(follow: Follow | None, words: Words) -> str:
         str(max(1, follow.max_bytes)),
         stamp if place.get("whole") else "",
         str(int(place.get("offset", 0))),
-        str(place.get("head", "")),
-        str(place.get("near", "")),
+        "yes" if place.get("torn") else "no",
+        *prints.arguments(place),
     )
     return " ".join(map(shlex.quote, given)) + f' "${words.name(follow.needles)}"'
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """What stat said about the file."""
-
-    size_bytes: int
-    mtime: int
-    inode: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,76 +158,86 @@ class Missing:
     why: str
 
 
-_NUMBERS = re.compile(rb"(\d{1,20}) (\d{1,20}) (\d{1,20}) (\d{1,20}) ([01])")
-_PRINT = re.compile(rb"\d{1,20}-\d{1,20}")
+_NUMBERS = re.compile(rb"(\d{1,20}) (\d{1,20}) (\d{1,20}) (\d{1,20}) ([0-3])")
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The part of the file that was looked at, and where its open last segment is."""
+    """The part of the file that was looked at.
+
+    `skip` are the bytes at its beginning that belong to a segment whose beginning was delivered
+    before (`torn`: where they are not known, that one is still to be left out). `stuck`: nothing
+    else is in it. `again`: it is another file than the one known.
+    """
 
     start: int
     length: int
     size: int
-    open: int
+    skip: int
     again: bool
-    torn: bool  # it begins inside a segment whose beginning was delivered
+    stuck: bool
+    torn: bool
+
+    @property
+    def begin(self) -> int:
+        return self.start + self.skip
 
     @property
     def end(self) -> int:
         return self.start + self.length
 
-    @property
-    def place(self) -> int:
-        """Where the next look begins."""
-        return self.end if self.endless else self.end - self.open
-
-    @property
-    def endless(self) -> bool:
-        """Whether its last segment is longer than any that is kept whole."""
-        return self.open >= SEGMENT_BYTES
-
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One answer: the numbers of `news`, two checksums, and the lines (or, raw, the bytes)."""
+    """One answer: the numbers of `news`, how the file begins (where that was needed), and the
+    lines (or, raw, the bytes).
+    """
 
     numbers: bytes
-    prints: bytes
+    head: bytes
     body: bytes
 
 
-def read_news(said: Answered, close: bytes, follow: Follow, stamp: Stamp) -> LogNews | Missing:
-    """The news in numbered lines that end with `close`; what is less than that is `Missing`."""
-    prints, body = said.prints, said.body
+def read_news(said: Answered, close: bytes, follow: Follow, tail: LogTail) -> LogNews | Missing:
+    """The news in numbered lines that end with `close`; what is less than that is `Missing`.
+
+    `tail` is what the same look said of the file and its end.
+    """
     window = _window(said.numbers, follow)
-    if window is None:
-        return Missing("nothing arrived")
-    lines = body.split(b"\n")
-    whole = len(lines) > 1 and lines[-1] == b"" and lines[-2].endswith(b":" + close)
+    printed = _printed(said, window, follow, tail)
+    if window is None or isinstance(printed, Missing):
+        return Missing("nothing arrived") if window is None else printed
+    lines = said.body.split(b"\n")
+    whole = len(lines) > 1 and lines[-1] == b"" and lines[-2].endswith(close)
     if not whole:
-        return _cut_short(lines, prints, window, stamp, len(body))
-    if lines[-2] != b"%d:%b" % (window.length + 1, close):
-        arrived = lines[-2].partition(b":")[0].decode("ascii", "replace")
-        return Missing(f"{window.length} bytes were there to read, {arrived} arrived")
-    put = _put(prints, window.place, window, stamp, torn=window.endless)
-    return _news(put, _segments(lines[:-2], window), window, len(body))
+        return _cut_short(lines, printed, window, tail, len(said.body))
+    number, _, opened = lines[-2].removesuffix(close).partition(b":")
+    if not number.isdigit() or window.begin + int(number) + len(opened) != window.end:
+        return Missing(f"{window.length} bytes were there to read, {len(said.body)} arrived")
+    last = _opened(window, int(number), opened, follow.needles)
+    endless = window.stuck or len(opened) >= SEGMENT_BYTES
+    at = window.end if endless else window.end - len(opened)
+    put = _put(printed, at, window, tail, torn=endless)
+    return _news(put, (*_segments(lines[:-2], window), *last), window, len(said.body))
 
 
-def raw_news(said: Answered, follow: Follow, stamp: Stamp) -> LogNews | Missing:
+def raw_news(said: Answered, follow: Follow, tail: LogTail) -> LogNews | Missing:
     """The same where the far side has no grep that numbers lines: everything travelled."""
-    prints, body = said.prints, said.body
-    window = _window(said.numbers, follow)
-    if window is None:
-        return Missing("nothing arrived")
+    window, body = _window(said.numbers, follow), said.body
+    printed = _printed(said, window, follow, tail)
+    if window is None or isinstance(printed, Missing):
+        return Missing("nothing arrived") if window is None else printed
     if len(body) != window.length:
         return Missing(f"{window.length} bytes were asked for, {len(body)} arrived")
     cutter = Cutter(window.start)
     found = list(cutter.feed(body))
-    if cutter.open().raw:
-        found.append(cutter.open()._replace(closed=window.endless))
+    opened = cutter.open()
+    endless = len(opened.raw) >= SEGMENT_BYTES or (window.torn and not found)
+    if opened.raw:
+        found.append(opened._replace(closed=endless))
     segments = [s for s in found if not (window.torn and s.offset == window.start)]
-    put = _put(prints, window.place, window, stamp, torn=window.endless)
+    at = window.end if endless else opened.offset
+    put = _put(printed, at, window, tail, torn=endless)
     return _news(put, segments, window, len(body))
 
 
@@ -233,23 +245,33 @@ def _window(numbers: bytes, follow: Follow) -> _Window | None:
     found = _NUMBERS.fullmatch(numbers)
     if found is None:
         return None
-    start, length, size, opened, again = (int(n) for n in found.groups())
-    torn = bool((follow.place or {}).get("torn")) and not again
-    return _Window(start, length, size, opened, bool(again), torn)
+    start, length, size, skip, marks = (int(n) for n in found.groups())
+    torn = bool((follow.place or {}).get("torn")) and not marks & 1
+    return _Window(start, length, size, skip, bool(marks & 1), bool(marks & 2), torn)
+
+
+def _opened(
+    window: _Window, number: int, raw: bytes, needles: Sequence[bytes]
+) -> tuple[Segment, ...]:
+    """The segment at the end of the window that nothing has ended yet, if it matters."""
+    if not raw or not (not needles or any(needle in raw for needle in needles)):
+        return ()
+    kept = raw[:SEGMENT_BYTES]
+    return (Segment(window.begin + number, kept, closed=len(raw) >= SEGMENT_BYTES),)
 
 
 def _segments(lines: Iterable[bytes], window: _Window) -> Iterator[Segment]:
     for line in lines:
         number, _, raw = line.partition(b":")
-        at = int(number)
-        if window.torn and at == 0:
-            continue
-        ends_open = at + len(raw) == window.length and window.open > 0
-        yield Segment(window.start + at, raw[:SEGMENT_BYTES], window.endless or not ends_open)
+        yield Segment(window.begin + int(number), raw[:SEGMENT_BYTES])
 
 
 def _cut_short(
-    lines: Sequence[bytes], prints: bytes, window: _Window, stamp: Stamp, moved: int
+    lines: Sequence[bytes],
+    printed: Mapping[str, Any],
+    window: _Window,
+    tail: LogTail,
+    moved: int,
 ) -> LogNews | Missing:
     """More lines than may travel: what came whole counts, the rest comes next time."""
     if moved < _LEAST_BYTES:
@@ -257,9 +279,9 @@ def _cut_short(
     torn = len(lines) == 1  # one segment longer than all that may travel
     came = lines if torn else lines[:-1]
     number, _, raw = came[-1].partition(b":")
-    offset = window.start + int(number) + len(raw) + (0 if torn else 1)
-    put = _put(prints, offset, window, stamp, torn=torn)
-    return _news({**put, "near": "", "whole": False}, _segments(came, window), window, moved)
+    offset = window.begin + int(number) + len(raw) + (0 if torn else 1)
+    put = _put(printed, offset, window, tail, torn=torn)
+    return _news({**put, "whole": False}, _segments(came, window), window, moved)
 
 
 def _news(
@@ -269,18 +291,24 @@ def _news(
     return LogNews(place, tuple(segments), window.again, behind, moved)
 
 
+def _printed(
+    said: Answered, window: _Window | None, follow: Follow, tail: LogTail
+) -> Mapping[str, Any] | Missing:
+    """By what the file is known next time."""
+    known = None if window is None or window.again else follow.place
+    found = prints.printed(known, said.head, tail)
+    return Missing("how the file begins did not arrive") if found is None else found
+
+
 def _put(
-    prints: bytes, offset: int, window: _Window, stamp: Stamp, *, torn: bool
+    printed: Mapping[str, Any], offset: int, window: _Window, tail: LogTail, *, torn: bool
 ) -> Mapping[str, Any]:
-    found = [p.decode() if _PRINT.fullmatch(p) else "" for p in prints.split(b"\n")]
-    head, near = (*found, "", "")[:2]
     return {
+        **printed,
         "offset": offset,
-        "head": head,
-        "near": near,
         "torn": torn,
-        "inode": stamp.inode,
-        "size": stamp.size_bytes,
-        "mtime": stamp.mtime,
+        "inode": tail.inode,
+        "size": tail.size_bytes,
+        "mtime": int(tail.mtime_at.timestamp()),
         "whole": window.end == window.size,
     }

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from jobmond.backends._files import examining, following
+from jobmond.backends._files.prints import PRINT_BYTES
 from jobmond.model.observation import LogAsk
 
 # `look INDEX BYTES PATH WORKDIR ID [FOLLOW…]` looks at one file. Only regular files are ever
@@ -75,7 +76,8 @@ look() {{
       return
     fi
   fi
-  f_max=${{6-}} f_stamp=${{7-}} f_offset=${{8-}} f_head=${{9-}} f_near=${{10-}} f_needles=${{11-}}
+  f_max=${{6-}} f_stamp=${{7-}} f_offset=${{8-}} f_torn=${{9-}}
+  f_print=${{10-}} f_head=${{11-}} f_at=${{12-}} f_near=${{13-}} f_needles=${{14-}}
   show "$1" "$2" $about
 }}
 show() {{
@@ -153,12 +155,17 @@ def look_script(marks: Marks, asks: Sequence[LogAsk], limits: Limits, *, timeout
 
 def _commands(index: int, ask: LogAsk, words: following.Words) -> Iterator[str]:
     yield (
-        f"look {index} {max(0, ask.tail_bytes)} {shlex.quote(absolute(ask))} "
+        f"look {index} {_tail_bytes(ask)} {shlex.quote(absolute(ask))} "
         f"{shlex.quote(folder(ask))} {shlex.quote(ask.native_id)} "
         f"{following.arguments(ask.follow, words)}".rstrip()
     )
     if ask.examine is not None:
         yield examining.command(index, ask.examine, words.name(ask.examine.needles))
+
+
+def _tail_bytes(ask: LogAsk) -> int:
+    """By its end a file that is followed is known again."""
+    return max(0, ask.tail_bytes, PRINT_BYTES if ask.follow else 0)
 
 
 def folder(ask: LogAsk) -> str:
