@@ -265,7 +265,15 @@ async def test_when_time_is_up_the_rest_is_postponed(tmp_path):
     )
     (programs / "date").chmod(0o755)
     path = wrote(tmp_path / "a.out", b"content")
-    assert await reading(ask(path), ShellTransport(programs)) == Unavailable("budget")
+    assert await reading(ask(path), NoUptime(programs)) == Unavailable("budget")
+
+
+class NoUptime(ShellTransport):
+    """A far side whose kernel does not tell the time to a shell."""
+
+    async def run(self, script: bytes, *, timeout_s: float, max_bytes: int) -> Answer:
+        lame = script.replace(b"/proc/uptime", b"/proc/none")
+        return await super().run(lame, timeout_s=timeout_s, max_bytes=max_bytes)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,7 @@ class FileReader:
         usable = tuple(one for one in log_dirs if one.startswith("/") and not _unusable(one))
         self._limits = Limits(budget_bytes, scan_bytes, each_s, usable)
         self._postponed: frozenset[str] = frozenset()
+        self._numbered = False
 
     async def read_tails(
         self, asks: Sequence[LogAsk], *, now: datetime, timeout_s: float
@@ -95,13 +96,18 @@ class FileReader:
         if not asks:
             return {}
         marks = Marks(secrets.token_hex(16), secrets.token_hex(16))
-        script = look_script(marks, asks, self._limits, timeout_s=timeout_s)
+        limits = replace(self._limits, numbered=self._numbered)
+        script = look_script(marks, asks, limits, timeout_s=timeout_s)
         room = self._limits.budget_bytes + 65536 + 8192 * len(asks)
         try:
             answer = await self._transport.run(script, timeout_s=timeout_s, max_bytes=room)
         except (TransientTransportError, NeedsPersonError) as error:
             return {ask.native_id: Unavailable(str(error)) for ask in asks}
-        return readings(answer.stdout, marks, asks, now=now)
+        found = readings(answer.stdout, marks, asks, now=now)
+        # Whatever came in part may be another host's, whose grep cannot.
+        whole = not any(isinstance(reading, Short) for reading in found.values())
+        self._numbered = whole and (self._numbered or b" lines 0\n" in answer.stdout)
+        return found
 
 
 def _not_reached(reading: Reading[LogTail]) -> bool:

@@ -66,7 +66,8 @@ spots() {{
 }}
 passed_to() {{
   if [ "$1" = "$x_at" ]; then return; fi
-  if [ -n "$x_lines" ] && [ "$(date +%s)" -lt "$stop" ]; then
+  clock
+  if [ -n "$x_lines" ] && [ "$now" -lt "$stop" ]; then
     more=$(newlines "$x_at" $(($1 - x_at)))
     x_lines=${{more:+$((x_lines + more))}}
   else
@@ -107,7 +108,8 @@ in_parts() {{
   set -- $(timeout -k 1 {each_s} stat -L -c '%s %F' -- "$x_path" 2>/dev/null)
   [ "${{2-}}" = regular ] && [ "$1" -gt 0 ] && [ -r "$x_path" ] || return 0
   x_size=$1 x_at=0 x_lines=0 x_all=1 x_count=0
-  if [ "$left" -lt $((x_most < x_size ? x_most : x_size)) ] || [ "$(date +%s)" -ge "$stop" ]; then
+  clock
+  if [ "$left" -lt $((x_most < x_size ? x_most : x_size)) ] || [ "$now" -ge "$stop" ]; then
     x_all=0 x_size=0
   fi
   say exam "$index" "$1"

@@ -19,7 +19,7 @@ from jobmond.model.observation import Follow, LogNews, LogTail
 # What travels of one file at most: more than the longest segment, so that each look gets on.
 SHIP_BYTES = 4 * 2**20
 _LEAST_BYTES = SEGMENT_BYTES + 65536
-_LARGE_BYTES = 2**20  # below that a window is not worth the programs that measure what it costs
+_LARGE_BYTES = 2 * 2**20  # below that a window is not worth the programs that measure what it costs
 
 # A file is the one known where its first bytes, and some before its end at the look before, have
 # the sum they had; its inode is not asked for, because file servers renumber. {close} ends the
@@ -28,8 +28,11 @@ _LARGE_BYTES = 2**20  # below that a window is not worth the programs that measu
 # while grep runs. A window that begins inside a segment too long to keep skips the rest of that.
 SCRIPT = """\
 exec 4>&1
-numbered=no
-if [ "$(printf 'b\\ra' | tr '\\r' '\\n' | grep -abF a 2>/dev/null)" = 2:a ]; then numbered=yes; fi
+numbered={numbered}
+if [ "$numbered" = no ] &&
+  [ "$(printf 'b\\ra' | tr '\\r' '\\n' | grep -abF a 2>/dev/null)" = 2:a ]; then
+  numbered=yes
+fi
 begin() {{
   timeout -k 1 {each_s} head -c "$1" -- "$path" 2>/dev/null
 }}
@@ -54,7 +57,8 @@ follow() {{
     say later "$index"
     return
   fi
-  if [ $((size - f_offset)) -gt {large} ] && [ "$(date +%s)" -ge "$stop" ]; then
+  clock
+  if [ "$now" -ge "$stop" ]; then
     say later "$index"
     return
   fi
@@ -105,11 +109,14 @@ follow() {{
 """
 
 
-def script(close: str, *, each_s: int) -> str:
-    """The functions that `look` needs to follow a file."""
+def script(close: str, *, each_s: int, numbered: bool) -> str:
+    """The functions that `look` needs to follow a file. `numbered`: grep is known to number lines,
+    and is not tried.
+    """
     return SCRIPT.format(
         close=close,
         each_s=each_s,
+        numbered="yes" if numbered else "no",
         least=_LEAST_BYTES,
         ship=SHIP_BYTES,
         large=_LARGE_BYTES,

@@ -16,7 +16,11 @@ LC_ALL=C
 export LC_ALL
 command -v timeout >/dev/null 2>&1 || timeout() {{ shift 3; "$@"; }}
 left={budget} scan={scan}
-stop=$(($(date +%s) + {stop_s}))
+clock() {{
+  if read -r now _ 2>/dev/null </proc/uptime; then now=${{now%%.*}}; else now=$(date +%s); fi
+}}
+clock
+stop=$((now + {stop_s}))
 say() {{ printf '\\n%s %s\\n' {mark} "$*"; }}
 why() {{
   say why "$1"
@@ -56,7 +60,8 @@ known() {{
   about=$(timeout -k 1 {each_s} stat -L -c '%s %Y %i %F' -- "$1" 2>&1)
 }}
 look() {{
-  if [ "$(date +%s)" -ge "$stop" ]; then
+  clock
+  if [ "$now" -ge "$stop" ]; then
     say late "$1"
     return
   fi
@@ -116,13 +121,14 @@ class Limits:
     """What one script may bring home and look through, and how long it may look at one file.
 
     `log_dirs` are looked into, one level, where a log is neither where it should be nor in its
-    job's working directory.
+    job's working directory. `numbered`: the far side's grep is known to number lines by byte.
     """
 
     budget_bytes: int = 32 * 2**20
     scan_bytes: int = 2**30
     each_s: int = 10
     log_dirs: tuple[str, ...] = ()
+    numbered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +150,7 @@ def look_script(marks: Marks, asks: Sequence[LogAsk], limits: Limits, *, timeout
         log_dirs=" ".join(map(shlex.quote, limits.log_dirs)),
     )
     if any(ask.follow for ask in asks):
-        prelude += following.script(marks.close, each_s=limits.each_s)
+        prelude += following.script(marks.close, each_s=limits.each_s, numbered=limits.numbered)
     if any(ask.examine for ask in asks):
         prelude += examining.script(marks.close, each_s=limits.each_s)
     words = following.Words()
