@@ -211,9 +211,11 @@ def read_news(said: Answered, close: bytes, follow: Follow, tail: LogTail) -> Lo
     `tail` is what the same look said of the file and its end.
     """
     window = _window(said.numbers, follow)
+    if window is None:
+        return Missing("nothing arrived")
     printed = _printed(said, window, follow, tail)
-    if window is None or isinstance(printed, Missing):
-        return Missing("nothing arrived") if window is None else printed
+    if printed is None:
+        return Missing("how the file begins did not arrive")
     lines = said.body.split(b"\n")
     whole = len(lines) > 1 and lines[-1] == b"" and lines[-2].endswith(close)
     if not whole:
@@ -231,9 +233,11 @@ def read_news(said: Answered, close: bytes, follow: Follow, tail: LogTail) -> Lo
 def raw_news(said: Answered, follow: Follow, tail: LogTail) -> LogNews | Missing:
     """The same where the far side has no grep that numbers lines: everything travelled."""
     window, body = _window(said.numbers, follow), said.body
+    if window is None:
+        return Missing("nothing arrived")
     printed = _printed(said, window, follow, tail)
-    if window is None or isinstance(printed, Missing):
-        return Missing("nothing arrived") if window is None else printed
+    if printed is None:
+        return Missing("how the file begins did not arrive")
     if len(body) != window.length:
         return Missing(f"{window.length} bytes were asked for, {len(body)} arrived")
     cutter = Cutter(window.start)
@@ -299,12 +303,10 @@ def _news(
 
 
 def _printed(
-    said: Answered, window: _Window | None, follow: Follow, tail: LogTail
-) -> Mapping[str, Any] | Missing:
+    said: Answered, window: _Window, follow: Follow, tail: LogTail
+) -> Mapping[str, Any] | None:
     """By what the file is known next time."""
-    known = None if window is None or window.again else follow.place
-    found = prints.printed(known, said.head, tail)
-    return Missing("how the file begins did not arrive") if found is None else found
+    return prints.printed(None if window.again else follow.place, said.head, tail)
 
 
 def _put(
