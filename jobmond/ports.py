@@ -13,7 +13,16 @@ from jobmond.model.observation import Ask, LogAsk, LogTail, NotApplicable, Poll,
 from jobmond.model.outcome import Delivery, Signal
 from jobmond.model.setting import Setting
 from jobmond.model.state import Bucket
-from jobmond.model.trials import Completion, Engine, Remains, TreeAsk, TreeNews, Trials
+from jobmond.model.trials import (
+    Completion,
+    Engine,
+    OutputAsk,
+    Outputs,
+    Remains,
+    TreeAsk,
+    TreeNews,
+    Trials,
+)
 
 T = TypeVar("T")
 
@@ -172,6 +181,12 @@ class TreeSource(Protocol):
         self, paths: Sequence[str], *, now: datetime, timeout_s: float
     ) -> Mapping[str, Reading[Remains]]:
         """Whether each folder is still there; never raises for a far side that fails."""
+        ...
+
+    async def read_outputs(
+        self, asks: Sequence[OutputAsk], *, now: datetime, timeout_s: float
+    ) -> Mapping[str, Reading[Outputs]]:
+        """One reading for each `OutputAsk.native_id`; never raises for a far side that fails."""
         ...
 
 

@@ -12,25 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jobmond.model.state import Bucket
+from jobmond.model.trials import Place
 
 LATEST = ("latest_ckpt_global_step.txt", "latest_checkpointed_iteration.txt")
 # Folders in which steps are no proof: what they hold is written for others, or comes and goes.
 NOT_BANKED = frozenset(
     {"exports", "broadcasts", "rollouts", "dumped_evals", "dumped_data", "logs", "trace_jobs"}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A folder that may hold checkpoints. `path` is relative to the run's.
-
-    `steps` maps names of folders to what lies in them, `latest` is what its tracker file says.
-    """
-
-    path: str
-    steps: Mapping[str, frozenset[str]]
-    latest: int | None = None
-    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

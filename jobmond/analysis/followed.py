@@ -68,8 +68,9 @@ def followed(
 ) -> Followed:
     """`job`'s log after `news`. `kept` is where its reading stood; None where it was not read."""
     bucket = job.bucket if job.bucket is not Bucket.OTHER else None
-    done = job.work.recent_done if job.work is not None else 0
-    rate = job.work.recent_passed / done if job.work is not None and done else None
+    work = job.work if job.work is not None and job.work.error is None else None
+    done = work.recent_done if work is not None else 0
+    rate = work.recent_passed / done if work is not None and done else None
     replay = Replay(tools.rules, job.labels, bucket, rate, done)
     reader = unpacked(kept.packed, tools.parsers, judge=replay.judge) if kept else None
     begun = reader is not None

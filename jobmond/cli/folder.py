@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobmond.analysis.banked import LATEST, Banked, Place, banked, is_step, tracked_step
+from jobmond.analysis.banked import LATEST, Banked, banked, is_step, tracked_step
 from jobmond.analysis.classify import PREFIXES
 from jobmond.analysis.scores import Score, bundle_scores, lm_eval_scores, results_scores
 from jobmond.analysis.sifting import EVERYTHING, Wanted
@@ -20,6 +20,7 @@ from jobmond.analysis.tally import JobTree, tally
 from jobmond.cli.trialfiles import Counted, job_tree, sifted_file
 from jobmond.errors import ConfigError
 from jobmond.model.state import Bucket
+from jobmond.model.trials import Place
 from jobmond.reports.folder import Folder
 
 DEEPEST = 5

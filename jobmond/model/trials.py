@@ -135,11 +135,67 @@ class TreeNews:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputAsk:
+    """Folders at the far side to look for `want` in: `b`anked steps, a trainer's own record of its
+    `c`ompletion, `s`cores. `named` are those that are surely the job's.
+    """
+
+    native_id: str
+    want: str
+    paths: tuple[str, ...]
+    named: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder that may hold checkpoints. `path` may be relative to the run's.
+
+    `steps` maps names of folders to what lies in them, `latest` is what its tracker file says.
+    """
+
+    path: str
+    steps: Mapping[str, frozenset[str]]
+    latest: int | None = None
+    names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What a look at folders gave. `scores` in per cent, by benchmark."""
+
+    places: tuple[Place, ...] = ()
+    completion: Completion | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """Steps with a complete checkpoint on disk, ascending, and those that are not (provably)
+    complete. `folder` holds the highest one, `folders` are surely the job's. `error` says why the
+    newest look failed.
+    """
+
+    step: int | None = None
+    steps: tuple[int, ...] = ()
+    unfinished: tuple[int, ...] = ()
+    folder: str | None = None
+    folders: tuple[str, ...] = ()
+    read_at: datetime | None = None
+    error: str | None = None
+
+    @property
+    def newest(self) -> int | None:
+        """The highest step that was seen, complete or not."""
+        return max((*self.steps, *self.unfinished), default=None)
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """What a job of trials has done, as the last look that succeeded found it.
 
     `tree` is where its trials are; `trials` without its recent ones, of which `recent_done` and
     `recent_passed` are kept. `exported` are rows of traces that its log says were uploaded.
+    `bank` is what lies in its checkpoint folders, `scores` what its results say (per cent).
     `infra` maps checks (`tunnel api_base engine trials`) to whether they hold, None where that
     cannot be told. `error` says why the newest look failed.
     """
@@ -154,6 +210,8 @@ class Work:
     trend: str | None = None
     read_at: datetime | None = None
     error: str | None = None
+    bank: Bank | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from datetime import datetime
 from jobmond import __version__
 from jobmond.analysis.logscan import Scan
 from jobmond.analysis.objects import plain
+from jobmond.analysis.outputs import saved_steps
 from jobmond.model.job import Job
 from jobmond.model.outcome import Signal
 from jobmond.reports.entry import entry_path
@@ -66,8 +67,10 @@ def collapse_entry(
 
 
 def salvage(job: Job, signal: Signal) -> int | None:
-    """The last checkpoint that the log proves complete before the first firing step."""
-    saved = job.training.checkpoints if job.training else ()
+    """The last checkpoint before the first firing step: a complete one of those on disk, where
+    they were looked at, else of those that the log says were saved.
+    """
+    saved = saved_steps(job)
     return max((step for step in saved if signal.step is None or step < signal.step), default=None)
 
 
@@ -93,7 +96,7 @@ def _front_matter(
         "evidence": plain(signal.evidence),
         "decision": decision,
         "salvage_step": saved,
-        "checkpoints": list(job.training.checkpoints) if job.training else [],
+        "checkpoints": list(saved_steps(job)),
         "log_path": job.log.path or job.facts.log_path,
         "log_bytes": job.log.size_bytes,
         "at": time(now),
@@ -103,7 +106,7 @@ def _front_matter(
 
 def _salvage(saved: int | None, signal: Signal) -> str:
     if saved is None:
-        return f"the log names no complete checkpoint before step {signal.step}"
+        return f"no complete checkpoint is known before step {signal.step}"
     return f"checkpoint of step {saved}, the last complete one before step {signal.step}"
 
 

@@ -17,7 +17,7 @@ from jobmond.model.observation import TaskCounts
 from jobmond.model.outcome import SinkStanding
 from jobmond.model.state import TERMINAL, Bucket, State
 from jobmond.model.training import Training
-from jobmond.model.trials import Trials
+from jobmond.model.trials import Bank, Trials
 from jobmond.reports.folder import trial_fields, trial_metrics
 from jobmond.reports.note import continued, note, open_signals, since_started_s
 from jobmond.reports.times import instant
@@ -309,11 +309,29 @@ def _worked(job: Job) -> dict[str, Any]:
             "benchmark": trials.benchmark,
             **({"scores": scores} if (scores := _headline(job, trials)) else {}),
         }
+    if work.scores and "scores" not in shown:
+        shown["scores"] = [{"name": visible(n), "value": v} for n, v in work.scores.items()]
+    if work.bank is not None:
+        shown["banked"] = _banked(job, work.bank)
     if work.infra:
         shown["infra"] = dict(work.infra)
     if work.trend is not None and not (job.training and job.training.trend):
         shown["trend"] = work.trend
     return shown
+
+
+def _banked(job: Job, bank: Bank) -> dict[str, Any]:
+    """Checkpoints on disk; `in_log` is whether the log names the highest of them too."""
+    named = job.training.checkpoints if job.training is not None else ()
+    return {
+        "step": bank.step,
+        "steps": list(bank.steps),
+        "unfinished": list(bank.unfinished),
+        "folder": visible(bank.folder) if bank.folder else None,
+        "in_log": bank.step in named,
+        "read_at": instant(bank.read_at),
+        "error": bank.error,
+    }
 
 
 def _headline(job: Job, trials: Trials) -> list[dict[str, Any]]:

@@ -195,6 +195,7 @@ JOB = _object(
         "session": {"type": "object"},
         "message": _TEXT,
         "probe": _TEXT,
+        "banked": {"type": "object"},
         "model": _TEXT_OR_NULL,
         "benchmark": _TEXT_OR_NULL,
         "dialect": _TEXT_OR_NULL,

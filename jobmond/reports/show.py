@@ -125,10 +125,20 @@ def _training(job: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("Resumed at", f"step {resumed}" if resumed is not None else None),
         ("Pace", f"{rate:.3g} s a step" if rate is not None else None),
         ("To go", span(eta) if eta is not None else None),
-        ("Banked", _banked(job.get("checkpoints") or ())),
+        ("Banked", _on_disk(job.get("banked")) or _banked(job.get("checkpoints") or ())),
         ("Rewards", f"{shaping} (by reward x rollouts per step)" if shaping else None),
         ("Trend", job.get("trend")),
     ]
+
+
+def _on_disk(bank: Mapping[str, Any] | None) -> str | None:
+    """The highest complete checkpoint in the run's folders, and whether its log agrees."""
+    if not bank or bank.get("step") is None:
+        return None
+    log = "and by its log" if bank.get("in_log") else "its log does not name it"
+    left = bank.get("unfinished") or ()
+    unfinished = f"; not complete: {', '.join(map(str, left[-_BANKED:]))}" if left else ""
+    return f"step {bank['step']} on disk ({bank.get('folder')}), {log}{unfinished}"
 
 
 def _banked(steps: Sequence[int]) -> str | None:

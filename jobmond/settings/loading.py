@@ -55,10 +55,7 @@ def load(path: Path | None, env: Mapping[str, str]) -> Loaded:
             # A variable's name says where to look by itself.
             inside = path is not None and not str(error).startswith(PREFIX)
             raise ConfigError(f"{path}: {error}" if inside else str(error)) from error
-    missing = (
-        *_missing_backends(settings),
-        *_without_effect(settings),
-    )
+    missing = (*_missing_backends(settings),)
     return Loaded(settings, path, (*overrides.warnings, *missing))
 
 
@@ -194,13 +191,3 @@ def _missing_backends(settings: Settings) -> Iterator[str]:
                 f"clusters.{name}: kind {cluster.kind!r} is not available in this version;"
                 " its jobs are not polled"
             )
-
-
-def _without_effect(settings: Settings) -> Iterator[str]:
-    """Settings of the interface that this version reads and does not act on yet.
-
-    Whoever relies on one must not find out from what did not happen.
-    """
-    for name, cluster in settings.clusters.items():
-        if cluster.ckpt_dirs:
-            yield f"clusters.{name}.ckpt_dirs has no effect in this version"

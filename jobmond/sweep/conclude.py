@@ -180,7 +180,7 @@ def _one(move: Move, seen: _Evidence, setting: Setting) -> _Concluded:
     job = replace(examined.job, log=seen.log)
     tree = seen.trees.of(job)
     work, found = worked(job, tree, seen.reading, now=now, lines=setting.infra_lines)
-    job = replace(job, work=work)
+    job = seen.trees.banked(replace(job, work=work), now=now)
     verdict = judged(_case(move, job, seen, found, setting), terms.rules)
     verdict += judged_steps(job, followed.steps, now=now) if followed else carried(job)
     probe = probing(job, verdict.signals, seen.tried, now=now)
@@ -223,6 +223,7 @@ def _case(move: Move, job: Job, seen: _Evidence, found: Evidence, setting: Setti
         trials=found.trials,
         engine=found.engine,
         exported=found.exported,
+        completion=seen.trees.completion(job),
         untested=untested(job, seen.tried),
     )
 

@@ -132,7 +132,7 @@ class Sweeper:
         if answers.reached:
             readers = log_readers(look.moves)
             trees = await look_at_trees(
-                cluster, readers, past.owed, self.memory, self.call,
+                cluster, readers, self.memory, self.call, owed=past.owed, logs=look.readings,
                 clock=self.clock, deadline=deadline,
             )  # fmt: skip
             look = replace(look, answers=trees.answered(answers), trees=trees)

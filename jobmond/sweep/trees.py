@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
+from jobmond.analysis.outputs import asks, with_outputs
 from jobmond.analysis.owing import owed_paths
 from jobmond.analysis.places import has_tree, tree_places
 from jobmond.analysis.settle import Move
 from jobmond.model.job import Job
-from jobmond.model.observation import NotApplicable, Read, Reading, Unavailable
+from jobmond.model.observation import LogTail, NotApplicable, Read, Reading, Unavailable
 from jobmond.model.outcome import Followup
-from jobmond.model.trials import Remains, TreeAsk, TreeNews
+from jobmond.model.trials import Completion, OutputAsk, Outputs, Remains, TreeAsk, TreeNews
 from jobmond.ports import Clock
 from jobmond.sweep.cluster import Cluster
 from jobmond.sweep.observe import Answers
@@ -37,6 +38,8 @@ class Trees:
 
     readings: Mapping[str, Reading[TreeNews]] = field(default_factory=dict)
     remains: Mapping[str, Reading[Remains]] = field(default_factory=dict)
+    asked: Mapping[str, OutputAsk] = field(default_factory=dict)
+    outputs: Mapping[str, Reading[Outputs]] = field(default_factory=dict)
 
     def of(self, job: Job) -> Reading[TreeNews]:
         return self.readings.get(job.native_id, NotApplicable())
@@ -44,7 +47,7 @@ class Trees:
     @property
     def calls(self) -> dict[str, int]:
         """Scripts that were sent, by what they looked for."""
-        sent = (("trees", self.readings), ("remains", self.remains))
+        sent = (("trees", self.readings), ("remains", self.remains), ("outputs", self.outputs))
         return {name: 1 for name, looks in sent if looks}
 
     def answered(self, answers: Answers) -> Answers:
@@ -56,6 +59,21 @@ class Trees:
         if nobody and failed and len(failed) == len(self.remains):
             return replace(answers, trouble=failed[0])
         return answers
+
+    def banked(self, job: Job, *, now: datetime) -> Job:
+        """`job` with what a look at its output gave, where there was one."""
+        ask = self.asked.get(job.native_id)
+        if ask is None:
+            return job
+        return with_outputs(job, ask, self.outputs[job.native_id], now=now)
+
+    def completion(self, job: Job) -> Reading[Completion]:
+        """What the trainer's own record says of a run that ended now."""
+        reading = self.outputs.get(job.native_id, NotApplicable())
+        if not isinstance(reading, Read):
+            return reading
+        said = reading.value.completion
+        return NotApplicable() if said is None else Read(said, reading.at)
 
     def memory(self, job: Job) -> bytes | None:
         """What is to be kept for the next look; None where this one gave nothing."""
@@ -69,22 +87,31 @@ NO_TREES = Trees()  # none was asked for
 async def look_at_trees(
     cluster: Cluster,
     readers: Mapping[str, Move],
-    owed: Sequence[Followup],
     grove: Grove,
     call: Call,
     *,
+    owed: Sequence[Followup],
+    logs: Mapping[str, Reading[LogTail]],
     clock: Clock,
     deadline: float,
 ) -> Trees:
-    """One script for all trees of trials, and one for those that are to be removed, if any."""
+    """One script for all trees of trials, and one each for what is to be removed and for new
+    checkpoints, completions and scores, if any.
+    """
     trees = await read_trees(
         cluster, readers, grove, call, now=clock.now(), timeout_s=deadline - clock.monotonic()
     )
-    paths, left_s = owed_paths(owed), deadline - clock.monotonic()
-    if cluster.trees is None or not paths or left_s <= 1:
+    source, paths, left_s = cluster.trees, owed_paths(owed), deadline - clock.monotonic()
+    if source is not None and paths and left_s > 1:
+        remains = await source.read_remains(paths, now=clock.now(), timeout_s=left_s)
+        trees = replace(trees, remains=remains)
+    jobs = [(move.job, move.transition is not None) for move in readers.values()]
+    wanted = asks(jobs, (*cluster.ckpt_dirs, *cluster.trial_dirs), logs, now=clock.now())
+    left_s = deadline - clock.monotonic()
+    if source is None or not wanted or left_s <= 1:
         return trees
-    remains = await cluster.trees.read_remains(paths, now=clock.now(), timeout_s=left_s)
-    return replace(trees, remains=remains)
+    outputs = await source.read_outputs(wanted, now=clock.now(), timeout_s=left_s)
+    return replace(trees, asked={ask.native_id: ask for ask in wanted}, outputs=outputs)
 
 
 async def read_trees(

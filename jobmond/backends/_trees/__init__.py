@@ -6,11 +6,12 @@ from datetime import datetime
 
 from jobmond.analysis.treestate import absorbed, known, put_down, taken_up, trials_of
 from jobmond.backends._trees.answer import trees
+from jobmond.backends._trees.outputs import Found, found_outputs, outputs_script
 from jobmond.backends._trees.remains import found_remains, remains_script
 from jobmond.backends._trees.script import TreeLimits, TreeLook, tree_script
 from jobmond.errors import NeedsPersonError, TransientTransportError
 from jobmond.model.observation import Absent, Read, Reading, Unavailable
-from jobmond.model.trials import Remains, TreeAsk, TreeNews
+from jobmond.model.trials import OutputAsk, Outputs, Remains, TreeAsk, TreeNews
 from jobmond.ports import Offload, Transport, inline
 
 
@@ -73,6 +74,29 @@ class TreeReader:
         for path, one in zip(wanted, found_remains(answer.stdout, mark, len(wanted)), strict=True):
             found[path] = one if isinstance(one, Unavailable) else Read(one, now)
         return found
+
+    async def read_outputs(
+        self, asks: Sequence[OutputAsk], *, now: datetime, timeout_s: float
+    ) -> Mapping[str, Reading[Outputs]]:
+        """One reading for each `OutputAsk.native_id`; never raises for a far side that fails."""
+        mark = secrets.token_hex(16)
+        script = outputs_script(mark, asks, each_s=self._limits.each_s)
+        try:
+            answer = await self._transport.run(
+                script, timeout_s=timeout_s, max_bytes=(1 << 20) * (4 + len(asks))
+            )
+        except (TransientTransportError, NeedsPersonError) as error:
+            return {ask.native_id: Unavailable(str(error)) for ask in asks}
+        found = await self._offload(lambda: found_outputs(answer.stdout, mark, len(asks)))
+        return {
+            ask.native_id: one if isinstance(one, Unavailable) else Read(_whole(one), now)
+            for ask, one in zip(asks, found, strict=True)
+        }
+
+
+def _whole(found: Found) -> Outputs:
+    scores = {score.name: score.value for score in found.scores.values()}
+    return Outputs(tuple(found.places), found.completion, scores)
 
 
 def ask_script(
