@@ -100,4 +100,4 @@ async def test_a_standard_run_without_a_tree_is_judged_by_its_steps_alone(agenti
     assert await agentic.sweep() == []
     job = agentic.scene.job("lab/7")
     assert job.training.dialect == "verl"
-    assert (job.note, job.work) == (None, None)
+    assert (job.note, job.work.trials, job.work.error) == (None, None, None)
