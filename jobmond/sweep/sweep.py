@@ -270,12 +270,9 @@ class Sweeper:
         health = _health(cluster, past.health, answers, now)
         noted, cleaned = verified(past.owed, look.trees.remains, now=now)
         told = [followup_news(one, at=now) for one in cleaned]
-        news = [*conclusion.news, *told]
-        deliveries = [*conclusion.deliveries, *news_deliveries(told, self.terms.sinks, now)]
-        if changed(past.health, health):
-            about = notices.cluster_news(past.health, health, at=now)
-            news.insert(0, about)
-            deliveries = news_deliveries([about], self.terms.sinks, now) + deliveries
+        other = changed(past.health, health)
+        about = [notices.cluster_news(past.health, health, at=now)] if other else []
+        first, last = (news_deliveries(n, self.terms.sinks, now) for n in (about, told))
         await self.call(
             self.memory.commit,
             SweepCommit(
@@ -284,8 +281,8 @@ class Sweeper:
                 at=now,
                 health=health,
                 changes=conclusion.changes,
-                news=tuple(news),
-                deliveries=tuple(deliveries),
+                news=(*about, *conclusion.news, *told),
+                deliveries=(*first, *conclusion.deliveries, *last),
                 opened=conclusion.opened,
                 closed=(*conclusion.closed, *cleaned),
                 noted=noted,
