@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jobmond import registry
 from jobmond.analysis.banked import banked
@@ -247,3 +249,13 @@ async def test_scores_are_fetched_when_an_evaluation_completes(tmp_path):
     found, _, _ = await evaluation.ends()
     (score,) = job_object(found, NOW)["scores"]
     assert score["name"] == "MMLU-Pro"
+
+
+@given(raw=st.binary(max_size=300), cut=st.integers(0, 300))
+def test_any_answer_is_taken(raw, cut):
+    whole = b"\nM ask 0\n\nM dir /x\nM latest " + raw + b"\nM step " + raw + b"\n"
+    whole += b"M file trainer_log.jsonl\n" + raw + b"\nM file results.yml\n" + raw
+    whole += b"\nM file eval-x.json\n" + raw + b"\n\nM whole\n"
+    (found,) = found_outputs(whole, "M", 1)
+    assert isinstance(found, Unavailable) or banked(found.places).complete == ()
+    assert len(found_outputs(whole[:cut], "M", 1)) == 1

@@ -68,6 +68,21 @@ def test_a_record_survives_a_name_that_is_known(name):
     assert row.log_path == "/home/alice/slurm-7.out"
 
 
+@pytest.mark.parametrize(
+    ("tres", "gpus"),
+    [
+        ({"TRES": "cpu=96,mem=1T,node=4,billing=4,gres/gpu=32"}, 32),
+        ({"ReqTRES": "cpu=4,gres/gpu=8", "AllocTRES": "cpu=4,gres/gpu=16,gres/gpu:h100=16"}, 16),
+        ({"ReqTRES": "cpu=4,gres/gpu=8", "AllocTRES": "(null)"}, 8),
+        ({"TRES": "cpu=4,node=1"}, None),
+    ],
+)
+def test_a_record_tells_what_is_allocated(tres, gpus):
+    output = shown("7", "RUNNING", **{name: text.encode() for name, text in tres.items()})
+    (row,) = record.read(Section(0, output, b""), name=b"train")
+    assert row.gpus == gpus
+
+
 @given(out=st.binary(max_size=400), err=st.binary(max_size=80), rc=st.integers(0, 255))
 def test_any_bytes_are_taken(out, err, rc):
     section = Section(rc, out, err)
