@@ -33,6 +33,12 @@ LINE_CHARS = 2_000
 
 _THREAD = re.compile(r"^Exception in thread |Task exception was never retrieved|^future: <Task")
 _HARMLESS = re.compile(r"^Exception ignored in|^--- Logging error ---")
+# A server says these of one request, and goes on.
+_REQUEST = re.compile(
+    r"Exception in ASGI application|Error in (?:preprocessing|applying|parsing|tokenizing) |"
+    r"Error (?:while )?(?:processing|handling) (?:the )?request|"
+    r"Exception on /\S{0,200} \[(?:GET|POST|PUT|DELETE)\]"
+)
 _ENGINE = re.compile(r"EngineCore|\((?:Worker_(?:TP|PP|DP)|VllmWorker)|Scheduler hit an exception")
 _STOPPED = re.compile(
     r"Sending process (\d+) closing signal|^srun: error: (\S+): tasks? ([\d,\[\]-]+): Terminated"
@@ -118,7 +124,9 @@ def block_event(block: Block) -> Event:
     if lead is not None and _HARMLESS.search(lead.text):
         fault = BY_ID["teardown"]
     announced = lead is not None and (
-        lead.level == "WARNING" or BY_ID["recovered"].matches(lead.text, exception=False)
+        lead.level == "WARNING"
+        or BY_ID["recovered"].matches(lead.text, exception=False)
+        or _REQUEST.search(lead.text[:LINE_CHARS]) is not None
     )
     return Event(
         fault=fault,

@@ -12,7 +12,7 @@ _LEVELS = "DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL"
 _PREFIX = re.compile(
     rf"\[(?!(?:{_LEVELS})\b)[A-Za-z][\w./-]{{0,80}}(?::\d{{1,4}})?\]:? ?"
     r"|\[\d{1,4},\d{1,5}\]<std(?:err|out)>: ?"
-    r"|\((?:[\w.:<>+-]{1,80}(?: [\w.:<>+-]{1,40})? )?"
+    r"|\((?:[\w.:<>+-]{1,80}(?: [\w.:<>+=-]{1,40})? )?"
     r"(?:pid=\d{1,9}|raylet|autoscaler \+\S{1,12}|rank=?\d{1,5})(?:, ip=[\w.:]{1,45})?\) ?"
     r"|\((?:raylet|gcs_server)(?:, ip=[\w.:]{1,45})?\) ?"
     r"|(?:stderr|stdout): ?| {0,4}\d{1,5}: |[A-Za-z_][\w.-]{0,60}/\d{1,3} (?=\S| )"

@@ -18,12 +18,13 @@ FAULTS = (
             "pull access denied",
             "requested access to the resource is denied",
             "authentication required",
+            "unauthorized.",
             "unauthorized:",
             "no basic auth credentials",
         ),
         pattern=re.compile(
             r"pyxis: .*(?:40[13] (?:Unauthorized|Forbidden))|returned error code: 40[13]\b|pull access denied|requested access to the resource is denied|"
-            r"[Ff]ailed to pull image .*(?:40[13] |unauthorized|authentication required|no basic auth)|^(?:FATAL|ERROR|Error)\b.*(?:unauthorized: |authentication required)"
+            r"[Ff]ailed to pull image .*(?:40[13] |unauthorized|authentication required|no basic auth)|^(?:FATAL|ERROR|Error)\b.*(?:unauthorized: |authentication required)|Error response from daemon: .*(?:unauthorized|denied)"
         ),
         any_level=True,
         advice="Give the node credentials for the registry (for enroot ~/.config/enroot/.credentials).",
@@ -74,6 +75,7 @@ FAULTS = (
         role=Role.ROOT,
         needles=(
             "AuthenticationError",
+            "AuthError",
             "invalid_api_key",
             "ncorrect API key",
             "api_key not configured",
@@ -96,7 +98,7 @@ FAULTS = (
             _E
             + r"(?:\w*AuthenticationError|AuthError|PermissionDeniedError|AgentAuthenticationError)\b|api_key not configured|"
             + _E
-            + r"\w*(?:Error|Exception)\b.*(?:invalid_api_key|[Ii]ncorrect API key|[Ii]nvalid API key|API key .{0,40}(?:invalid|expired|missing|not (?:set|found|provided))|No API key|error code: 401|\b401 Unauthorized|HTTP(?:/[\d.]+)? 401|status(?:_code)?[=: ]+401)|"
+            + r"\w*(?:Error|Exception)\b.*(?:invalid_api_key|[Ii]ncorrect API key|[Ii]nvalid API key|API key .{0,40}(?:invalid|expired|missing|not (?:set|found|provided)|must be \d+ characters)|No API key|error code: 401|\b401 Unauthorized|HTTP(?:/[\d.]+)? 401|status(?:_code)?[=: ]+401)|"
             r"\b(?:judge|grader)\b.*(?:\b401\b|invalid_api_key|[Ii]ncorrect API key)|"
             r"[Mm]ust provide an? API key|^(?:[\w.]+Error: .*)?permission denied: user .*wandb|^wandb: ERROR .*(?:not logged in|\b40[13]\b|permission denied|API key)"
         ),
@@ -126,10 +128,18 @@ FAULTS = (
             "could not read Username",
             "Authentication failed",
             "RefreshError",
+            "An error occurred (",
+            "Forbidden: ",
+            "Unauthorized: ",
+            "Unauthenticated: ",
+            "PermissionDenied: ",
         ),
         pattern=re.compile(
             _E
-            + r"(?:NoCredentialsError|DefaultCredentialsError|TokenRetrievalError)\b|\((?:ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied)\)|"
+            + r"(?:NoCredentialsError|DefaultCredentialsError|TokenRetrievalError)\b|\((?:ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch|AccessDenied)\)|An error occurred \(40[13]\)|"
+            + _E
+            + r"(?:Forbidden|PermissionDenied|Unauthorized|Unauthenticated): 40[13]\b|"
+            r""
             r"Unable to locate credentials|Permission denied \(publickey|^Host key verification failed|fatal: could not read Username|^fatal: Authentication failed for |"
             + _E
             + r"RefreshError\b"

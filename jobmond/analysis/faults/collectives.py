@@ -60,6 +60,7 @@ FAULTS = (
             "::DistBackendError",
             "watchdog thread terminated with exception",
         ),
+        pattern=re.compile(r"^(?!.*(?:CUDA error|out of memory))"),
         scope=Scope.LINE,
         any_level=True,
         advice="It follows from the time-out above it.",
@@ -136,7 +137,15 @@ FAULTS = (
         id="nccl-system",
         cause="network",
         role=Role.SYMPTOM,
-        needles=("ncclSystemError", "unhandled system error", "ncclInternalError"),
+        needles=(
+            "ncclSystemError",
+            "unhandled system error",
+            "ncclInternalError",
+            "internal error - please report",
+            "no socket interface found",
+            "connectFullMesh failed",
+            "Internal check failed",
+        ),
         weight=55,
         advice="NCCL could not use the network: check NCCL_SOCKET_IFNAME, the fabric and the firewall between nodes.",
         source="NCCL",
@@ -154,9 +163,11 @@ FAULTS = (
             "RendezvousConnectionError",
             "waiting for clients",
             "RendezvousClosedError",
+            "client socket has timed out",
+            "client socket has failed to connect",
         ),
         pattern=re.compile(
-            r"^(?:[\w.]+\.)?(?:Rendezvous(?:Timeout|Connection|Closed)Error)\b|Timed out after \d+ seconds waiting for clients"
+            r"^(?:[\w.]+\.)?(?:Rendezvous(?:Timeout|Connection|Closed)Error)\b|Timed out after \d+ seconds waiting for clients|client socket has (?:timed out|failed to connect)"
         ),
         scope=Scope.EXCEPTION,
         weight=58,

@@ -67,6 +67,24 @@ FAULTS = (
         no=("MountVolume.SetUp failed for volume kube-api-access: timed out waiting",),
     ),
     Fault(
+        id="container-said",
+        cause="container",
+        role=Role.ROOT,
+        needles=("pyxis: ",),
+        pattern=re.compile(
+            r"pyxis: {4,}(?:enroot-[\w-]+: |\[ERROR\] (?!URL .*returned error code: (?:429|5\d\d)))(?!.*(?:No space left|Permission denied))|pyxis: couldn't chdir"
+        ),
+        scope=Scope.LINE,
+        any_level=True,
+        advice=_ADVICE,
+        source="enroot under pyxis",
+        yes=(
+            "slurmstepd: error: pyxis:     enroot-switchroot: failed to execute: /bin/bash: No such file or directory",
+            "slurmstepd: error: pyxis:     [ERROR] No such file or directory: /scratch/images/train.sqsh",
+        ),
+        no=("slurmstepd: error: pyxis:     [INFO] Fetching image manifest",),
+    ),
+    Fault(
         id="container-start",
         cause="container",
         role=Role.SYMPTOM,
@@ -76,6 +94,7 @@ FAULTS = (
             "container start failed",
             "nvidia-container-cli",
             "OCI runtime",
+            "Error response from daemon",
             "FATAL:  ",
             "exec format error",
             "enroot-nsenter",
@@ -88,7 +107,7 @@ FAULTS = (
             "failed to create containerd task",
         ),
         pattern=re.compile(
-            r"pyxis: (?:failed to import docker image|couldn't start container|container start failed)|nvidia-container-cli: .*error|OCI runtime .*failed|"
+            r"pyxis: (?:failed to import docker image|couldn't start container|container start failed)|nvidia-container-cli: .*error|Error response from daemon: |OCI runtime .*failed|"
             r"^FATAL: {2,}(?:While|Unable|container|Image|could not)|exec format error$|(?:Reason: +|\"reason\":\")(?:CreateContainer(?:Config)?Error|RunContainerError|StartError)|"
             r"Failed to pull image|failed to create containerd task"
         ),

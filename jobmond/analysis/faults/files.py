@@ -82,6 +82,7 @@ FAULTS = (
             "is not a local folder",
             "does not appear to have a file named",
             "Can't load tokenizer for",
+            "Incorrect path_or_model_id",
             "hf_quant_config.json",
             "Can't load the model for",
             "Repo id must",
@@ -89,7 +90,7 @@ FAULTS = (
         ),
         pattern=re.compile(
             r"^(?:[\w.]+\.)?(?:LocalEntryNotFoundError|OfflineModeIsEnabled|RepositoryNotFoundError|RevisionNotFoundError|EntryNotFoundError|DatasetNotFoundError|DataFilesNotFoundError)\b|"
-            r"^\w+Error: .*(?:outgoing traffic has been disabled|couldn't find (?:them|it) in the cached files|is not a local folder|does not appear to have a file named|Can't load (?:tokenizer|the model) for|no file named)|"
+            r"^\w+Error: .*(?:outgoing traffic has been disabled|couldn't find (?:them|it) in the cached files|is not a local folder|does not appear to have a file named|Incorrect path_or_model_id|Can't load (?:tokenizer|the model) for|no file named)|"
             r"hf_quant_config\.json (?:was )?not found|^(?:[\w.]+\.)?HFValidationError: Repo id must"
         ),
         scope=Scope.ANY,
@@ -169,10 +170,13 @@ FAULTS = (
             "can't open file",
             "(os error ",
             "No files found matching",
+            "An error occurred (",
+            "NoSuchKey",
+            "NoSuchBucket",
             "unable to open file",
         ),
         pattern=re.compile(
-            r"^(?:[\w.]+\.)?(?:FileNotFoundError|NotADirectoryError)\b|"
+            r"^(?:[\w.]+\.)?(?:FileNotFoundError|NotADirectoryError|NoSuchKey|NoSuchBucket)\b|An error occurred \((?:404|NoSuchKey|NoSuchBucket)\)|"
             + _ERROR
             + r".*(?:No such file or directory|Errno 2\]|os error 2\))|"
             r"^\S*python[\d.]*: can't open file '|^slurmstepd: error: execve\(\): .*No such file or directory$|"

@@ -16,12 +16,13 @@ FAULTS = (
             "ALLOC_FAILED",
             "RESOURCE_EXHAUSTED",
             "MemoryAllocation",
+            "'out of memory'",
             "Out of memory",
         ),
         pattern=re.compile(
             r"(?:CUDA|HIP|XPU|NPU|MPS)(?: error:|_ERROR:?| backend)? ?out of memory|"
             r"^torch(?:\.cuda)?\.OutOfMemoryError\b|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED|"
-            r"RESOURCE_EXHAUSTED: Out of memory|Failed to CUDA calloc|NCCL.*Cuda failure(?: \d+)? 'out of memory'"
+            r"RESOURCE_EXHAUSTED: Out of memory|Failed to CUDA calloc|Cuda failure(?: \d+)? 'out of memory'"
         ),
         advice="Smaller batch or sequence, more sharding or offloading; look at what else holds the GPU.",
         source="PyTorch caching allocator, CUDA, XLA",
@@ -45,6 +46,7 @@ FAULTS = (
             "larger than the available KV cache memory",
             "Not enough memory. Please try to increase --mem-fraction-static",
             "KV cache memory",
+            "stored in KV cache",
         ),
         pattern=re.compile(
             r"No available memory for the cache blocks|less than desired GPU memory utilization|"

@@ -66,7 +66,7 @@ FAULTS = (
             "Unable to allocate",
         ),
         pattern=re.compile(
-            r"^(?:[\w.]+\.)?_?(?:Array)?MemoryError\b|^(?:\w+Error|OSError).*(?:Errno 12\]|[Cc]annot allocate memory)|"
+            r"^(?:[\w.]+\.)?(?:_?Array|Arrow)?MemoryError\b|^(?:\w+Error|OSError).*(?:Errno 12\]|[Cc]annot allocate memory)|"
             r"std::bad_alloc|DefaultCPUAllocator: (?:can't|not enough)|fork: Cannot allocate memory|"
             r"^\w[\w.]*Error: Unable to allocate [\d.]+ [KMGT]iB for an array"
         ),

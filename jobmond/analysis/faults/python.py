@@ -54,11 +54,13 @@ FAULTS = (
             "PackageNotFoundError",
             "VersionConflict",
             "Failed to import ",
+            "No matching distribution found",
+            "that satisfies the requirement",
         ),
         pattern=re.compile(
             r"^(?:[\w.]+\.)?(?:ModuleNotFoundError|ImportError|DistributionNotFound|PackageNotFoundError|VersionConflict|ContextualVersionConflict)\b|"
             r"^(?:\w+Error: )?\S*: undefined symbol: |^\S+: error while loading shared libraries: |^OSError: .*cannot open shared object file|^RuntimeError: Failed to import |"
-            r"version `GLIBC\w*[\d._]+' not found|^\S*python[\d.]*: (?:Error while finding module|No module named)"
+            r"version `GLIBC\w*[\d._]+' not found|^ERROR: (?:No matching distribution found|Could not find a version that satisfies)|^\S*python[\d.]*: (?:Error while finding module|No module named)"
         ),
         advice="Install it in the environment the job uses, or fix versions that do not fit together.",
         source="Python, ld.so",

@@ -182,11 +182,12 @@ FAULTS = (
             "FailedScheduling",
             "Requested node configuration is not available",
             "QOSMinGRES",
+            "violates accounting/QOS policy",
             "QOSMaxGRES",
             "Unable to allocate resources",
         ),
         pattern=re.compile(
-            r"\d+/\d+ nodes are available: |Warning +FailedScheduling|Requested node configuration is not available|"
+            r"\d+/\d+ nodes are available: |Warning +FailedScheduling|Requested node configuration is not available|violates accounting/QOS policy|"
             r"QOSM(?:in|ax)GRES|Unable to allocate resources: (?!Invalid)"
         ),
         scope=Scope.LINE,
@@ -204,7 +205,9 @@ FAULTS = (
         cause="sigterm",
         role=Role.SYMPTOM,
         needles=("CANCELLED AT",),
-        pattern=re.compile(r"\*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ \*\*\*"),
+        pattern=re.compile(
+            r"\*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+(?: DUE to SIGNAL \w{1,20})? \*\*\*"
+        ),
         scope=Scope.LINE,
         weight=95,
         advice="Find out who cancelled it: a person, a dependency, or srun after one of its tasks failed.",

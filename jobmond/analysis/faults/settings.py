@@ -15,6 +15,7 @@ FAULTS = (
             ": error: ",
             "unrecognized arguments",
             "No such option",
+            "No such command",
             "not used by the HfArgumentParser",
             "UsageError",
             "Invalid value for",
@@ -28,7 +29,7 @@ FAULTS = (
         ),
         pattern=re.compile(
             r"^[\w./-]+(?: [\w-]+)?: error: (?:unrecognized arguments|argument |the following arguments are required|ambiguous option|invalid choice|one of the arguments|unexpected argument)|"
-            r"Some keys are not used by the HfArgumentParser|^(?:Error: |Usage Error: )?(?:No such option|Invalid value for|Missing option|Got unexpected extra argument)|"
+            r"Some keys are not used by the HfArgumentParser|^(?:Error: |Usage Error: )?(?:No such option|No such command|Invalid value for|Missing option|Missing argument|Missing parameter|Got unexpected extra argument)|"
             r"^ValueError: Some specified arguments are not used|^[Ee]rror: unexpected argument |^Unexpected error: Error loading config file |^[╭┌]─+ Parsing error ─|^│ ?(?:Unrecognized options?|No such option|Missing option|Missing argument|Invalid value)\b|^ERROR: (?:Could not consume arg|The function received no value)"
         ),
         advice=_ADVICE,
@@ -134,12 +135,14 @@ FAULTS = (
             "DeepSpeedConfigError",
             " has been toggled on, but",
             "Invalid job array",
+            "job submission failed: ",
             "is not supported",
             "is not a valid",
         ),
         pattern=re.compile(
             r"^(?:AssertionError|ValueError|RuntimeError)\b.*(?:must be divisible by|(?:is )?not divisible by|must be a multiple of|is less than total desired GPUs|train_batch_size is not equal|Check batch related parameters)|"
             r"^(?:sbatch|srun|salloc): error: .*(?:Unable to create step for job|More processors requested than permitted|[Ii]nvalid (?:account|partition|qos|generic resource|--|feature|job array)|[Ii]nvalid wckey)|"
+            r"^(?:sbatch|srun): error: Batch job submission failed: (?!.*(?:contact slurm|[Ss]ocket timed out|Zero Bytes|configuration is not available|QOS policy|not responding|[Tt]emporarily))|"
             r"^(?:[\w.]+Error): .*(?:[Uu]nknown quantization|quantization=\S+ not recognized|Model architectures \[.*\] (?:are not supported|failed)|does not recognize this architecture|FlashAttention2 has been toggled on, but)|"
             r"^(?:[\w.]+\.)?DeepSpeedConfigError\b|^TypeError: (?:\w*(?:Config|Args|Arguments|Options)\w*)\.__init__\(\) got an unexpected keyword argument"
         ),
