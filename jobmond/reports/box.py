@@ -69,9 +69,11 @@ def table(
     return [*lines, _rule(strokes, strokes.bottom, widths)]
 
 
-def least_width(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> int:
+def least_width(
+    columns: Sequence[Column], rows: Sequence[Sequence[object]], *, ascii_only: bool = False
+) -> int:
     """How narrow the table can be with its titles whole."""
-    texts = [[cell(value) for value in row] for row in rows]
+    texts = [[cell(value, ascii_only=ascii_only) for value in row] for row in rows]
     return sum(_floors(columns, texts, _longest_word, words=True)) + 3 * len(columns) + 1
 
 

@@ -24,7 +24,7 @@ def failures_text(failures: Sequence[Mapping[str, Any]], view: View) -> list[str
         return ["Nothing has failed."]
     rows = [_row(failure, view) for failure in failures]
     table = view.table(_COLUMNS, rows)
-    if view.fit is not None and least_width(_COLUMNS, rows) > view.fit:
+    if view.fit is not None and least_width(_COLUMNS, rows, ascii_only=view.ascii_only) > view.fit:
         narrow = [[row[0], row[1], row[3], f"{row[4]} ({row[6]})"] for row in rows]
         table = view.table((_COLUMNS[0], _COLUMNS[1], JOB, _COLUMNS[4]), narrow)
     entries = [failure["last"].get("agent_log") for failure in failures[:1]]

@@ -22,7 +22,7 @@ def history_text(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
         Column("Cause", least=8),
     )
     rows = [_ended(job, view) for job in jobs]
-    if view.fit is None or least_width(columns, rows) <= view.fit:
+    if view.fit is None or least_width(columns, rows, ascii_only=view.ascii_only) <= view.fit:
         return view.table(columns, rows)
     joined = [
         [f"{ref} {name}", state, f"{ended} after {elapsed}", cause]
@@ -96,7 +96,7 @@ def followups_text(followups: Sequence[Mapping[str, Any]], view: View) -> list[s
         for f in followups
     ]
     table = view.table(columns, rows)
-    if view.fit is not None and least_width(columns, rows) > view.fit:
+    if view.fit is not None and least_width(columns, rows, ascii_only=view.ascii_only) > view.fit:
         joined = [
             [owed, ref, f"{kind}, {state} since {since}: {title}"]
             for owed, ref, kind, since, state, title in rows

@@ -9,7 +9,7 @@ from jobmond.reports.training import Number, trained
 from jobmond.reports.view import View
 
 _BRIEF = (
-    Number("Reward", "reward", 3),
+    Number("Reward", "reward", 3, folds=4),
     Number("Policy Loss", "policy_loss", 4, folds=2),
     Number("Grad Norm", "grad_norm", 3, folds=3),
 )
@@ -30,7 +30,7 @@ def lines(jobs: Sequence[Mapping[str, Any]], view: View) -> list[str]:
         view,
         name=Column("Job", min_width=23, least=12),
         numbers=_BRIEF if view.brief else _FULL,
-        trend=Column("Trend", least=10),
+        trend=Column("Trend", least=10, whole=16),
         marks=[f" ({regime})" if regime else "" for regime in regimes],
     )
 

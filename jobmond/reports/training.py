@@ -68,7 +68,7 @@ def trained(
             for job, mark in zip(jobs, marked, strict=True)
         ]
         spacious = [*columns[:-1], replace(trend, least=readable)]
-        if view.fit is None or least_width(spacious, rows) <= view.fit:
+        if view.fit is None or least_width(spacious, rows, ascii_only=view.ascii_only) <= view.fit:
             break
     return view.table(columns, rows)
 
