@@ -17,9 +17,11 @@ run: .venv/.run
 	@$(BIN)/jobmond run
 
 # A file stays on one worker, with the cluster its tests share. The longest begins, then the order
-# of the tree, so that the many short unit tests fill what the long live ones leave.
+# of the tree, so that the many short unit tests fill what the long live ones leave. Live tests
+# wait more than they work: four workers keep two cores busy.
+WORKERS ?= 4
 test: .venv/.dev live-packages
-	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: format lint types layers unit
 
