@@ -57,10 +57,10 @@ def launchers(
         silent_s=settings.launcher.silent.total_seconds(),
         offload=asyncio.to_thread,
     )
-    files = FileReader(far, log_dirs=table.log_dirs)
+    files = FileReader(far, log_dirs=table.log_dirs, offload=asyncio.to_thread)
     own: dict[Kind, LogSource] = {
         Kind.NEL: NelLogs(files, far),
-        Kind.LAUNCHER: LauncherLogs(FileReader(here), far),
+        Kind.LAUNCHER: LauncherLogs(FileReader(here, offload=asyncio.to_thread), far),
     }
     made = {Kind.NEL: cast(Backend, nel), Kind.LAUNCHER: cast(Backend, launcher)}
     return Launchers(made, ByKind(files, own))

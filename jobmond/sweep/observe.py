@@ -180,6 +180,7 @@ def _joined(polls: Iterable[tuple[Kind, Poll]]) -> Answers:
 
 
 RUNNING_TAIL_BYTES = 4096
+BEHIND_TAIL_BYTES = 16384  # of one that is not read to its end yet, some records
 
 
 def log_asks(
@@ -201,8 +202,8 @@ def log_asks(
         wanted = follow(job)
         behind = wanted is not None and not (wanted.place or {}).get("whole")
         spoken = job.bucket in (Bucket.EVAL, Bucket.DATAGEN)  # engines tell of minutes in it
-        whole = job.state in TERMINAL or behind or spoken
-        size = tail_bytes if whole else RUNNING_TAIL_BYTES
+        whole = job.state in TERMINAL or spoken
+        size = tail_bytes if whole else BEHIND_TAIL_BYTES if behind else RUNNING_TAIL_BYTES
         path = job.choices.log_path or job.facts.log_path
         size = min(size, tail_bytes)
         # A launcher's file is on this host; what its jobs wrote elsewhere counts once they ended.

@@ -7,7 +7,7 @@ a reading counts only when exactly as many bytes arrived as were asked for.
 import re
 import secrets
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -27,7 +27,7 @@ from jobmond.model.observation import (
     Reading,
     Unavailable,
 )
-from jobmond.ports import Transport
+from jobmond.ports import Offload, Transport, inline
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class FileReader:
     `budget_bytes` bounds what one call brings home; files beyond it are `Unavailable("budget")`
     and come first in the next call. `scan_bytes` bounds what one call has the far side look
     through for news, `each_s` one look at one file. `log_dirs` are further absolute folders in
-    which logs may be.
+    which logs may be. `offload` runs what takes long: an answer can have all of the budget.
     """
 
     def __init__(
@@ -54,11 +54,14 @@ class FileReader:
         scan_bytes: int = 2**30,
         each_s: int = 10,
         log_dirs: Sequence[str] = (),
+        offload: Offload = inline,
     ) -> None:
-        self._transport = transport
+        self._transport, self._offload = transport, offload
         usable = tuple(one for one in log_dirs if one.startswith("/") and not _unusable(one))
         self._limits = Limits(budget_bytes, scan_bytes, each_s, usable)
-        self._postponed: frozenset[str] = frozenset()
+        self._postponed: Mapping[str, int] = {}  # calls in a row
+        self._waiting: Mapping[str, int] = {}
+        self._most: dict[str, int] = {}
         self._numbered = False
 
     async def read_tails(
@@ -70,11 +73,12 @@ class FileReader:
             for ask in asks
             if (wrong := _unaskable(ask))
         }
-        wanted = [ask for ask in asks if ask.native_id not in found]
-        wanted.sort(key=lambda ask: ask.native_id not in self._postponed)
+        wanted = [self._paced(ask) for ask in asks if ask.native_id not in found]
+        wanted.sort(key=self._turn)
         first = await self._look(wanted, now=now, timeout_s=timeout_s * 0.7)
-        again = [ask for ask in wanted if isinstance(first[ask.native_id], Short)]
+        again = [_smaller(ask) for ask in wanted if isinstance(first[ask.native_id], Short)]
         second = await self._look(again, now=now, timeout_s=timeout_s * 0.3)
+        self._most = _most_next(asks, wanted, again)
         for native_id, reading in {**first, **second}.items():
             if isinstance(reading, Short):
                 found[native_id] = Unavailable(reading.why)
@@ -82,10 +86,26 @@ class FileReader:
                 found[native_id] = Absent((*reading.looked, *self._elsewhere(native_id)))
             else:
                 found[native_id] = reading
-        self._postponed = frozenset(
-            native_id for native_id, reading in found.items() if _not_reached(reading)
+        self._postponed = _once_more(
+            self._postponed, (i for i, one in found.items() if one == Unavailable("budget"))
         )
+        self._waiting = _once_more(self._waiting, (i for i, one in found.items() if _waits(one)))
         return found
+
+    def _turn(self, ask: LogAsk) -> tuple[int, bool, int]:
+        """What was not read at all last time first; then what is only read on, before what is far
+        behind and may use up all there is. Whoever waited longest goes first.
+        """
+        behind = ask.follow is not None and not (ask.follow.place or {}).get("whole")
+        native_id = ask.native_id
+        return -self._postponed.get(native_id, 0), behind, -self._waiting.get(native_id, 0)
+
+    def _paced(self, ask: LogAsk) -> LogAsk:
+        """No more at once than came through before."""
+        most = self._most.get(ask.native_id)
+        if ask.follow is None or most is None:
+            return ask
+        return replace(ask, follow=replace(ask.follow, max_bytes=most))
 
     def _elsewhere(self, native_id: str) -> list[str]:
         return [visible(f"{one}/*_{native_id}.out") for one in self._limits.log_dirs]
@@ -103,19 +123,48 @@ class FileReader:
             answer = await self._transport.run(script, timeout_s=timeout_s, max_bytes=room)
         except (TransientTransportError, NeedsPersonError) as error:
             return {ask.native_id: Unavailable(str(error)) for ask in asks}
-        found = readings(answer.stdout, marks, asks, now=now)
+        found = await self._offload(lambda: readings(answer.stdout, marks, asks, now=now))
         # Whatever came in part may be another host's, whose grep cannot.
         whole = not any(isinstance(reading, Short) for reading in found.values())
         self._numbered = whole and (self._numbered or b" lines 0\n" in answer.stdout)
         return found
 
 
-def _not_reached(reading: Reading[LogTail]) -> bool:
-    """Whether there was no time or room left for this file."""
-    if isinstance(reading, Read):
-        news = reading.value.news
-        return news is not None and news.behind_bytes > 0 and not news.moved_bytes
-    return reading == Unavailable("budget")
+_LEAST_AT_ONCE = 2**20
+
+
+def _smaller(ask: LogAsk) -> LogAsk:
+    """The same with less to look through: a slow file system, or a slow line, gets on too."""
+    if ask.follow is None:
+        return ask
+    most = min(ask.follow.max_bytes, max(_LEAST_AT_ONCE, ask.follow.max_bytes // 16))
+    return replace(ask, follow=replace(ask.follow, max_bytes=most))
+
+
+def _most_next(
+    asks: Iterable[LogAsk], tried: Iterable[LogAsk], smaller: Iterable[LogAsk]
+) -> dict[str, int]:
+    """What may be looked through next time, for those of `asks` that get less than they ask for:
+    what came short as little as at the second try, the others twice as much again.
+    """
+    given = {ask.native_id: 2 * ask.follow.max_bytes for ask in tried if ask.follow}
+    given |= {ask.native_id: ask.follow.max_bytes for ask in smaller if ask.follow}
+    return {
+        ask.native_id: most
+        for ask in asks
+        if ask.follow and (most := given.get(ask.native_id)) and most < ask.follow.max_bytes
+    }
+
+
+def _once_more(known: Mapping[str, int], waiting: Iterable[str]) -> dict[str, int]:
+    """How often in a row each of those that wait has waited."""
+    return {native_id: known.get(native_id, 0) + 1 for native_id in waiting}
+
+
+def _waits(reading: Reading[LogTail]) -> bool:
+    """Whether nothing of what is new in a log was looked at."""
+    news = reading.value.news if isinstance(reading, Read) else None
+    return news is not None and news.behind_bytes > 0 and not news.moved_bytes
 
 
 def _unaskable(ask: LogAsk) -> str | None:
@@ -134,9 +183,11 @@ def _encodable(text: str) -> bool:
 
 
 _HEAD = re.compile(
-    rb"(why|denied|late|absent|budget|file|same|later|news) (\d{1,9})((?: \d{1,20}){5})?\n"
+    rb"(why|denied|late|absent|budget|file|same|later|news) (\d{1,9})((?: -?\d{1,20}){5})?\n"
 )
 
+
+_HEAD_BYTES = 4096  # more than a file's beginning and the line after it
 
 _EXAM = re.compile(rb"exam (\d{1,9}) \d{1,20}\n")
 
@@ -260,7 +311,7 @@ class _Looks:
     ) -> tuple[int, LogNews | Missing]:
         for word in ("lines", "raw"):
             line = self._line(word, index)
-            begin = self.stdout.find(line, at)
+            begin = self.stdout.find(line, at, at + _HEAD_BYTES)
             stop = self.stdout.find(self._line("end", index), begin + len(line))
             if begin < 0 or stop < 0:
                 continue

@@ -19,13 +19,17 @@ from jobmond.model.observation import Follow, LogNews, LogTail
 # What travels of one file at most: more than the longest segment, so that each look gets on.
 SHIP_BYTES = 4 * 2**20
 _LEAST_BYTES = SEGMENT_BYTES + 65536
-_LARGE_BYTES = 2 * 2**20  # below that a window is not worth the programs that measure what it costs
+# Up to that a window is not worth the program that measures what it costs, and costs all it can.
+_LARGE_BYTES = 16 * 2**10
 
 # A file is the one known where its first bytes, and some before its end at the look before, have
 # the sum they had; its inode is not asked for, because file servers renumber. {close} ends the
 # window without a line feed, so that its open last segment comes with the number at which it
 # begins; it is another random word than {{mark}}, because other people of the host can see it
 # while grep runs. A window that begins inside a segment too long to keep skips the rest of that.
+# A file of which fewer bytes came than it is known by has not become another: its file system
+# hangs, and it is left for later. The ends of all logs come before what is new in any: up to half
+# of the budget is kept for them.
 SCRIPT = """\
 exec 4>&1
 numbered={numbered}
@@ -39,9 +43,18 @@ begin() {{
 piece() {{
   timeout -k 1 {each_s} tail -c "+$(($1 + 1))" -- "$path" 2>/dev/null | head -c "$2"
 }}
+command -v cksum >/dev/null 2>&1 || cksum() {{ echo "$f_print"; }}
 known_place() {{
+  unread=
   [ "$size" -ge "$f_offset" ] && [ "$size" -ge $((f_at + f_near)) ] || return 1
-  [ "$({{ begin "$f_head"; piece "$f_at" "$f_near"; }} | cksum)" = "$f_print" ]
+  found=$({{ begin "$f_head"; piece "$f_at" "$f_near"; }} | cksum)
+  if [ "$found" = "$f_print" ]; then return 0; fi
+  [ "${{found#* }}" = "${{f_print#* }}" ] || unread=1
+  return 1
+}}
+hung() {{
+  clock
+  [ $((now - begun)) -ge {each_s} ]
 }}
 matching() {{
   {{ piece $((from + skip)) $((window - skip)); printf '%s\\n' {close}; }} |
@@ -53,32 +66,46 @@ follow() {{
     say same "$index"
     return
   fi
-  if [ "$left" -lt {least} ] || [ "$scan" -le 0 ]; then
+  kept=$owed
+  if [ "$kept" -gt {half} ]; then kept={half}; fi
+  if [ $((left - kept)) -lt {least} ] || [ "$scan" -le 0 ]; then
     say later "$index"
     return
   fi
   clock
+  begun=$now
   if [ "$now" -ge "$stop" ]; then
     say later "$index"
     return
   fi
   from=0 marks=0 skip=0
   if [ -n "$f_print" ]; then
-    if known_place; then from=$f_offset; else marks=1; fi
+    if known_place; then
+      from=$f_offset
+    elif [ -n "$unread" ]; then
+      say later "$index"
+      return
+    else
+      marks=1
+    fi
   fi
   cap={ship}
-  if [ "$left" -lt "$cap" ]; then cap=$left; fi
+  if [ $((left - kept)) -lt "$cap" ]; then cap=$((left - kept)); fi
   window=$((size - from))
   if [ "$window" -gt "$f_max" ]; then window=$f_max; fi
   if [ "$window" -gt "$scan" ]; then window=$scan; fi
   if [ "$numbered" = no ] && [ "$window" -gt "$cap" ]; then window=$cap; fi
-  scan=$((scan - window))
   if [ "$f_torn" = yes ] && [ "$marks" = 0 ] && [ "$numbered" = yes ]; then
     skip=$(piece "$from" "$window" | tr '\\r' '\\n' | head -n 1 | wc -lc | tr -s ' \\t' ' ')
     skip=${{skip# }}
     if [ "${{skip%% *}}" = 0 ]; then marks=2; fi
     skip=${{skip##* }}
   fi
+  if hung; then
+    say later "$index"
+    return
+  fi
+  scan=$((scan - window))
   say news "$index" "$from" "$window" "$size" "$skip" "$marks"
   if [ "$offset" -gt 0 ] && {{ [ "$from" = 0 ] || [ "$f_head" -lt {print} ]; }}; then
     begin {print}
@@ -109,14 +136,15 @@ follow() {{
 """
 
 
-def script(close: str, *, each_s: int, numbered: bool) -> str:
+def script(close: str, *, each_s: int, numbered: bool, half: int) -> str:
     """The functions that `look` needs to follow a file. `numbered`: grep is known to number lines,
-    and is not tried.
+    and is not tried. `half` of the budget is what news may leave to ends of logs at most.
     """
     return SCRIPT.format(
         close=close,
         each_s=each_s,
         numbered="yes" if numbered else "no",
+        half=half,
         least=_LEAST_BYTES,
         ship=SHIP_BYTES,
         large=_LARGE_BYTES,

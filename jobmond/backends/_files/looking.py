@@ -14,8 +14,8 @@ from jobmond.model.observation import LogAsk
 _PRELUDE = """\
 LC_ALL=C
 export LC_ALL
-command -v timeout >/dev/null 2>&1 || timeout() {{ shift 3; "$@"; }}
-left={budget} scan={scan}
+timeout -k 1 1 true 2>/dev/null || timeout() {{ shift 3; "$@"; }}
+left={budget} scan={scan} owed={owed}
 clock() {{
   if read -r now _ 2>/dev/null </proc/uptime; then now=${{now%%.*}}; else now=$(date +%s); fi
 }}
@@ -60,6 +60,7 @@ known() {{
   about=$(timeout -k 1 {each_s} stat -L -c '%s %Y %i %F' -- "$1" 2>&1)
 }}
 look() {{
+  owed=$((owed - $2))
   clock
   if [ "$now" -ge "$stop" ]; then
     say late "$1"
@@ -145,12 +146,19 @@ def look_script(marks: Marks, asks: Sequence[LogAsk], limits: Limits, *, timeout
         mark=marks.mark,
         budget=limits.budget_bytes,
         scan=limits.scan_bytes,
-        stop_s=max(1, int(timeout_s) - limits.each_s),
+        # One that is begun at the last moment may hang twice before it is given up.
+        stop_s=max(1, int(timeout_s) - 2 * limits.each_s - 3),
+        owed=sum(map(_tail_bytes, asks)),
         each_s=limits.each_s,
         log_dirs=" ".join(map(shlex.quote, limits.log_dirs)),
     )
     if any(ask.follow for ask in asks):
-        prelude += following.script(marks.close, each_s=limits.each_s, numbered=limits.numbered)
+        prelude += following.script(
+            marks.close,
+            each_s=limits.each_s,
+            numbered=limits.numbered,
+            half=limits.budget_bytes // 2,
+        )
     if any(ask.examine for ask in asks):
         prelude += examining.script(marks.close, each_s=limits.each_s)
     words = following.Words()
