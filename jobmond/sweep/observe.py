@@ -180,7 +180,7 @@ def _joined(polls: Iterable[tuple[Kind, Poll]]) -> Answers:
 
 
 RUNNING_TAIL_BYTES = 4096
-BEHIND_TAIL_BYTES = 16384  # of one that is not read to its end yet, some records
+ALL_TAILS_BYTES = 2**24  # of those that are not read to their end yet, where there are many
 
 
 def log_asks(
@@ -197,13 +197,14 @@ def log_asks(
     `failed_bytes`.
     """
     asks: list[LogAsk] = []
+    share = max(4 * RUNNING_TAIL_BYTES, ALL_TAILS_BYTES // max(1, len(readers)))
     for move in readers.values():
         job = move.job
         wanted = follow(job)
         behind = wanted is not None and not (wanted.place or {}).get("whole")
         spoken = job.bucket in (Bucket.EVAL, Bucket.DATAGEN)  # engines tell of minutes in it
         whole = job.state in TERMINAL or spoken
-        size = tail_bytes if whole else BEHIND_TAIL_BYTES if behind else RUNNING_TAIL_BYTES
+        size = tail_bytes if whole else share if behind else RUNNING_TAIL_BYTES
         path = job.choices.log_path or job.facts.log_path
         size = min(size, tail_bytes)
         # A launcher's file is on this host; what its jobs wrote elsewhere counts once they ended.

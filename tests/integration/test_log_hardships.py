@@ -11,7 +11,7 @@ import pytest
 
 from jobmond.backends._files import FileReader
 from jobmond.model.metrics import Segment
-from jobmond.model.observation import Follow, LogAsk, LogNews, LogTail, Read, Reading, Unavailable
+from jobmond.model.observation import Follow, LogAsk, LogNews, LogTail, Read, Reading
 from jobmond.ports import Answer
 from tests.doubles import ShellTransport
 
