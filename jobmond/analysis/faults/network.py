@@ -125,6 +125,8 @@ FAULTS = (
             _E
             + r"(?:ConnectError|ConnectTimeout|ReadTimeout|ReadError|APIConnectionError|APITimeoutError|ServerDisconnectedError|SSLError|SSLCertVerificationError|IncompleteRead|ProxyError|RemoteDisconnected|RemoteProtocolError|ChunkedEncodingError|ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError|Client\w*(?:Connector|OS|Payload)\w*Error|ClientConnectorError|URLError|gaierror|NewConnectionError|MaxRetryError|ReadTimeoutError|ConnectTimeoutError|InternalServerError|ServiceUnavailableError|FSTimeoutError|EndpointConnectionError|_InactiveRpcError|AioRpcError)\b|^socket\.timeout: |"
             + _E
+            + r"CommError\b.*timed out|"
+            + _E
             + r"\w*(?:Error|Exception)\b.*(?:[Cc]onnection refused|Max retries exceeded|Name or service not known|Temporary failure in name resolution|Network is unreachable|No route to host|Connection (?:timed out|reset by peer|aborted)|\b50[0234] (?:Server Error|Bad Gateway|Service|Gateway)|Read timed out|Failed to establish a new connection|Cannot connect to host|couldn't connect to 'https)|"
             r"^(?:curl: \(\d+\)|wget: |ssh: |fatal: unable to access 'http|git: ).*(?:resolve host|refused|timed out|unreachable|reset)|Could not resolve host: "
         ),

@@ -6,8 +6,10 @@ from jobmond.analysis.choosing import Word, choose, diagnose_file
 from jobmond.analysis.diagnoser import diagnose_chunks
 from jobmond.model.outcome import Diagnosis
 from jobmond.model.state import State
-from tests.unit.analysis.faults.shapes import CASES
+from tests.unit.analysis.faults import shapes, shapes_more
 from tests.unit.analysis.faults.variations import Case
+
+CASES = (*shapes.CASES, *shapes_more.CASES)
 
 
 def check(case: Case, found: Diagnosis | None) -> None:

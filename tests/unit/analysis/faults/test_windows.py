@@ -12,6 +12,7 @@ from jobmond.analysis.choosing import choose, diagnose_file
 from jobmond.analysis.faults.catalogue import FAR_NEEDLES
 from jobmond.analysis.scout import Scout, Spot
 from jobmond.analysis.windows import LIMITS, Limits, Span, Window, spans, window, windowed
+from tests.unit.analysis.faults import shapes, shapes_more
 from tests.unit.analysis.faults.variations import CASES, ELASTIC, EXIT_1, OOM, trace
 from tests.unit.analysis.faults.windowing import NARROW, diagnosis, evidence, scouted
 
@@ -40,7 +41,9 @@ def test_a_whole_log_and_its_windows_have_the_same_verdict(name, near):
     assert place(diagnosis(log, near=near)) == place(diagnose_file([log]))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", (*CASES, *shapes.CASES, *shapes_more.CASES), ids=lambda case: case.name
+)
 def test_short_logs_too(case):
     log = case.log.encode()
     assert place(diagnosis(log)) == place(diagnose_file([log]))
