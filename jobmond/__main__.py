@@ -81,6 +81,9 @@ def sweep(config: str | None) -> None:
     """
     results = asyncio.run(start.sweep_once(_loader(config), os.environ))
     for r in results:
+        if r.idle and not r.error:
+            click.echo(f"{r.cluster}  not asked: nothing is tracked there")
+            continue
         more = f": {r.error}" if r.error else ""
         fix = f" (try: {r.remedy})" if r.remedy else ""
         done = f"{counted(r.jobs, 'job')}, {counted(r.changes, 'change')}"

@@ -35,7 +35,7 @@ def followup_news(followup: Followup, *, at: datetime) -> News:
     payload = _payload(
         at,
         "followup",
-        title + (said if closed else followup.title),
+        title + (said if closed else f"owed: {followup.title}"),
         followup.title if closed else followup.note or "",
         {
             "ref": followup.ref,

@@ -34,8 +34,12 @@ def followups(session: Session, every: bool, ascii_only: bool) -> None:
         show_lines(followups_text(answer["followups"], session.view(ascii_only=ascii_only)))
 
 
+class _FollowupId(click.IntRange):
+    name = "number of a follow-up"
+
+
 @click.command()
-@click.argument("number", metavar="ID", type=click.IntRange(min=1))
+@click.argument("number", metavar="ID", type=_FollowupId(min=1))
 @click.option("--verdict", type=click.Choice(["kill", "no-kill"]), help="Of a deep probe.")
 @click.option("--note", help="What was found or done.")
 @surface

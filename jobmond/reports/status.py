@@ -84,7 +84,7 @@ def daemon_lines(document: Mapping[str, Any], view: View) -> list[str]:
     swept, following = daemon.get("last_sweep_at"), parse_instant(daemon.get("next_sweep_at"))
     last = f"last sweep {view.ago(swept)}" if swept else "no sweep yet"
     if following is None:
-        ahead = "none due"
+        ahead = "none due until a job is tracked"
     elif following <= view.now:
         ahead = "next one due"
     else:

@@ -52,8 +52,8 @@ class Memory(Archives, Protocol):
 class Result:
     """What one sweep of one cluster did. `contacted` is false where it was left alone.
 
-    `found` are jobs of the cluster's users that are alive and that nobody tracks, `waiting` all
-    that are PENDING.
+    `found` are living jobs of its users that nobody tracks, `waiting` all that are PENDING.
+    `idle`: nothing was to be asked about, so `status` proves nothing.
     """
 
     cluster: str
@@ -64,6 +64,7 @@ class Result:
     error: str | None = None
     remedy: str | None = None
     contacted: bool = True
+    idle: bool = False
     found: tuple[Found, ...] = ()
     waiting: tuple[Found, ...] = ()
 
@@ -162,10 +163,7 @@ class Sweeper:
             max_bytes=cluster.log_read_bytes,
         )
         asks = log_asks(
-            readers,
-            logs.ask,
-            tail_bytes=cluster.tail_bytes,
-            failed_bytes=cluster.failed_bytes,
+            readers, logs.ask, tail_bytes=cluster.tail_bytes, failed_bytes=cluster.failed_bytes
         )
         readings = await read_logs(cluster, asks, now=self.clock.now(), timeout_s=left_s)
         read = await logs.folded(readings, self.memory, self.call, now=self.clock.now())
@@ -302,6 +300,7 @@ class Sweeper:
             changes=len(conclusion.news),
             error=health.error,
             remedy=health.remedy,
+            idle=not any(calls.values()),
             found=_untracked(answers.found, moves),
             waiting=_waiting(answers),
         )

@@ -507,6 +507,12 @@ def test_the_socket_of_another_user_is_not_talked_to(host: Host) -> None:
 # without a daemon
 
 
+def test_one_sweep_claims_nothing_of_a_cluster_that_it_did_not_ask(host: Host) -> None:
+    host.configure('[clusters.pond]\nkind = "iris"\nurl = "http://127.0.0.1:9"\n')
+    done = host.jobmond("sweep")
+    assert (done.returncode, done.stdout) == (0, "pond  not asked: nothing is tracked there\n")
+
+
 def test_one_sweep_and_its_report(host: Host) -> None:
     host.ctl("run", "--", "sh", "-c", "exit 3")
     done = host.jobmond("sweep")

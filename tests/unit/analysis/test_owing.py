@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import pytest
 
+from jobmond.analysis.owed_news import followup_news
 from jobmond.analysis.owing import ended, fresh, opened, owed_paths, procedure, verified
 from jobmond.analysis.settle import Move
 from jobmond.model.observation import Absent, Read, Unavailable
@@ -54,6 +55,8 @@ class TestCleanups:
         }
         (one,) = owed(bucket=Bucket.RL, labels=AGENTIC)
         assert one.title == "rl-agentic-job-cleanup: no trial tree is known"
+        said = followup_news(one, at=NOW).payload["title"]
+        assert said == f"{one.ref} (train): owed: rl-agentic-job-cleanup: no trial tree is known"
 
     @pytest.mark.parametrize("state", [State.FAILED, State.TIMEOUT, State.RUNNING, State.LOST])
     def test_only_at_completion(self, state):

@@ -183,6 +183,9 @@ def test_followups_and_done(fake, ctl):
         {"verdict": "no-kill", "note": "looks fine"}
     ]
     assert ctl("done", "0").exit_code == 2
+    wrong = ctl("done", "x")
+    assert wrong.exit_code == 2
+    assert "'x' is not a valid number of a follow-up" in wrong.stderr
     assert ctl("done", "7", "--verdict", "maybe").exit_code == 2
 
 

@@ -123,7 +123,10 @@ def test_nothing_tracked_says_what_to_type(view):
             {"next_sweep_at": NOW - MINUTE},
             "jobmond on login7: last sweep 3m ago, next one due",
         ),
-        ({"next_sweep_at": None}, "jobmond on login7: last sweep 3m ago, none due"),
+        (
+            {"next_sweep_at": None},
+            "jobmond on login7: last sweep 3m ago, none due until a job is tracked",
+        ),
         (
             {"host": "\x1b]0;x\x07"},
             r"jobmond on \x1b]0;x\x07: last sweep 3m ago, next in 12m",
