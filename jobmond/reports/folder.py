@@ -115,6 +115,8 @@ def folder_text(seen: Folder) -> list[str]:
     """The same for a person."""
     head = f"{visible(seen.path)}: {seen.dialect}, {seen.bucket}"
     said = [head if seen.phase is None else f"{head}, {seen.phase}"]
+    if not seen.files and seen.phase is None:
+        return [*said, "  no trials, results or checkpoints in it; name a log by itself"]
     said.append(f"  {seen.files} files read, {seen.size_bytes} bytes")
     if seen.trials is not None:
         said += _trial_lines(seen.trials)

@@ -224,3 +224,13 @@ def test_folders_are_no_lives_to_join(tmp_path):
     wrong = run("--join", tmp_path, tmp_path)
     assert wrong.exit_code == 2
     assert "--join" in wrong.stderr
+
+
+def test_a_folder_of_logs_is_told_to_be_none(tmp_path):
+    (tmp_path / "train.out").write_text("step 1\n")
+    done = CliRunner().invoke(program, ["inspect", str(tmp_path)])
+    assert done.exit_code == 0
+    assert done.stdout == (
+        f"{tmp_path}: unknown, other\n"
+        "  no trials, results or checkpoints in it; name a log by itself\n"
+    )
