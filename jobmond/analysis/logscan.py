@@ -118,7 +118,8 @@ _ENDED_WELL = re.compile(
     r"\bexit(?:ed)?(?: with)?(?: (?:code|status))?[ :=]{0,3}0\.?$"
     r"|^Job '[\w-]{1,80}' succeeded$"
     r"|^={3,} (?!.*\b(?:failed|errors?)\b)[^=]*\bpassed\b[^=]* in [\d.:]+[^=]*={3,}$"
-    r"|\{'train_runtime': [^{}]*\}$",
+    r"|\{'train_runtime': [^{}]*\}$"
+    r"|\bINFO +\| +skyrl[\w.]{0,80}:train:\d+ +- +Training done!$",
 )
 _TRAIN_METRICS = re.compile(r"^\*{5} train metrics \*{5}$")
 _METRIC = re.compile(r"^\s+\w[\w/ ]* += +\S")

@@ -286,6 +286,9 @@ def test_what_proves_no_failure(log: bytes) -> None:
         b"====== 42 passed, 2 xfailed in 211.04s ======\n",
         b"{'train_runtime': 1312.1, 'train_loss': 1.183, 'epoch': 2.0}\n",
         b"***** train metrics *****\n  epoch      =        2.0\n  train_runtime = 21:52\n",
+        b"\x1b[36m(entry pid=7)\x1b[0m \x1b[32m2026-11-29 16:16:25.764\x1b[0m |"
+        b" \x1b[1m\x1b[32mINFO    \x1b[0m | \x1b[36mskyrl.train.trainer\x1b[0m:"
+        b"\x1b[36mtrain\x1b[0m:\x1b[36m601\x1b[0m - \x1b[1m\x1b[32mTraining done!\x1b[0m\n",
     ],
 )
 def test_last_words_that_prove_the_end(end: bytes) -> None:
@@ -304,6 +307,8 @@ def test_last_words_that_prove_the_end(end: bytes) -> None:
         b"{'train_runtime': 1312.1}\n" + PLAIN,
         b"***** train metrics *****\n  epoch = 2.0\n***** Running Evaluation *****\n",
         b"exit 0\nKilled\n",
+        b"Training done!\n",
+        b"INFO     | skyrl.train.trainer:train:601 - Training done!\nsaving the model\n",
     ],
 )
 def test_what_proves_no_end(end: bytes) -> None:
