@@ -505,7 +505,7 @@ async def far(tmp_path):
         scene = Scene(
             tmp_path,
             client,
-            request_timeout_s=0.5,
+            request_timeout_s=2.0,
             namespaces=("ml",),
             offload=asyncio.to_thread,
         )

@@ -145,9 +145,9 @@ def test_nothing_of_a_process_that_prints_them_all_is_in_any_file_but_its_log(
     program.write_text(
         "import os, sys\n"
         f"for text in {[text for text, _ in CORPUS]!r} + [{KEY!r}]:\n"
-        "    print(text, flush=True)\n"
+        "    print(text, file=sys.stderr)\n"  # all through one pipe: nothing interleaves
         "for name, value in sorted(os.environ.items()):\n"
-        "    print(f'export {name}={value}')\n"
+        "    print(f'export {name}={value}', file=sys.stderr)\n"
         f"raise ValueError({CORPUS[0][0]!r} + ' and ' + sys.argv[1])\n"
     )
     environment = {}

@@ -91,7 +91,7 @@ def test_what_nobody_registered_is_listed_and_tracked_when_asked(
     assert found() == {f"lab/{running}": "RUNNING", f"lab/{waiting}": "PENDING"}
     listed = product.ctl("discover").checked().out
     assert "run me" in listed
-    assert stranger not in listed
+    assert f"lab/{stranger} " not in listed
     assert product.states() == {known: "RUNNING"}
 
     product.ctl("discover", "--track").checked()

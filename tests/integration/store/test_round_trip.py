@@ -12,7 +12,7 @@ from jobmond.model.observation import Facts, Link, Part, TaskCounts
 from jobmond.model.outcome import Diagnosis, Recurrence, Signal, Transition
 from jobmond.model.state import Bucket, Kind, PostMortem, Severity, State
 from jobmond.model.training import Bookmark, Place, Training
-from jobmond.model.trials import Engine, Trial, Trials, Work
+from jobmond.model.trials import Bank, Engine, Trial, Trials, Work
 
 T = datetime(2026, 11, 29, 8, 30, 15, 123456, tzinfo=UTC)
 LATER = datetime(2026, 11, 29, 9, 0, tzinfo=UTC)
@@ -123,6 +123,7 @@ WORK = Work(
     trend="healthy",
     read_at=T,
     error="budget",
+    bank=Bank(20, (10, 20), (30,), "/scratch/ckpt", ("/scratch/ckpt",), T, "no answer"),
 )  # fmt: skip
 WHOLE = Job(
     id=0,
