@@ -282,7 +282,7 @@ async def test_lines_that_are_too_long_for_one_answer_are_asked_for_in_fewer() -
 async def test_a_file_that_a_person_named_is_not_there_to_be_read() -> None:
     far = Controller()
     far.say(TRAIN, NOW, "one")
-    found = await tail(reader(far), ask(path="/work/train.out"))
+    found = await tail(reader(far), ask(path="/scratch/train.out"))
     assert (found.path, found.tail) == (f"iris:/{TRAIN}", b"one\n")
     wrong = await reading(reader(far), ask("train"))
     assert isinstance(wrong, Unavailable)
