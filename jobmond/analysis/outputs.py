@@ -25,6 +25,7 @@ _KEPT = 20  # steps
 _STEP_FOLDER = re.compile(
     r"([^\s'\"=:,()\[\]]{1,400})/(?:global_step_?|checkpoint-|iter_|step_)\d{1,12}(?![\w.-])"
 )
+_STEP_NAME = re.compile(rb"/(?:global_step_?|checkpoint-|iter_|step_)\d")  # at little cost
 _OPTION = re.compile(
     r"(?:output[_-]dir|ckpt_path|checkpoint_dir|default_local_dir|save_dir|output_path)[= ]+"
     r"['\"]?([^\s'\"]{1,400})"
@@ -90,7 +91,8 @@ def _in_log(log: Reading[LogTail]) -> list[str]:
         return []
     news = log.value.news
     pieces = [segment.raw for segment in news.segments] if news is not None else []
-    texts = (readable(raw[:4000]) for raw in (*pieces, *log.value.tail.splitlines()) if b"/" in raw)
+    lines = (raw[:4000] for raw in (*pieces, *log.value.tail.splitlines()))
+    texts = (readable(raw) for raw in lines if _STEP_NAME.search(raw))
     return list(dict.fromkeys(found for text in texts for found in _STEP_FOLDER.findall(text)))
 
 

@@ -29,13 +29,15 @@ class Followers:
     """The logs that one sweep follows.
 
     `places` are by incarnation, those of a successor's predecessor among them. `max_bytes` is how
-    much of one log a sweep looks through.
+    much of one log a sweep looks through. `at_first` is what a line must hold to matter where
+    nothing was read yet.
     """
 
     places: Mapping[int, Place]
     tools: Tools
     max_bytes: int
     jobs: Mapping[str, Job] = field(default_factory=dict)  # by native id
+    at_first: tuple[bytes, ...] = ()
 
     def ask(self, job: Job) -> Follow | None:
         """What to ask of `job`'s log. None where its predecessor's reading goes through the same
@@ -45,7 +47,7 @@ class Followers:
             return None
         known = self._stands(job)
         if known is None:
-            return Follow(None, needles_at_first(self.tools.parsers), self.max_bytes)
+            return Follow(None, self.at_first, self.max_bytes)
         number, place = known
         if number != job.id and self._read_too(number):
             path = job.choices.log_path or job.facts.log_path
@@ -127,4 +129,4 @@ async def followers(
     jobs = {native_id: move.job for native_id, move in moves.items()}
     numbers = {n for job in jobs.values() for n in (job.id, job.predecessor) if n}
     places = await call(shelf.places, sorted(numbers)) if numbers else {}
-    return Followers(places, tools, max_bytes, jobs)
+    return Followers(places, tools, max_bytes, jobs, needles_at_first(tools.parsers))

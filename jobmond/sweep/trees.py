@@ -1,8 +1,9 @@
 """Looking at trees of trials: which, what was known of them, what is known now."""
 
+import asyncio
 import json
 import zlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
@@ -106,7 +107,8 @@ async def look_at_trees(
         remains = await source.read_remains(paths, now=clock.now(), timeout_s=left_s)
         trees = replace(trees, remains=remains)
     jobs = [(move.job, move.transition is not None) for move in readers.values()]
-    wanted = asks(jobs, (*cluster.ckpt_dirs, *cluster.trial_dirs), logs, now=clock.now())
+    tops = (*cluster.ckpt_dirs, *cluster.trial_dirs)
+    wanted = await asyncio.to_thread(asks, jobs, tops, logs, now=clock.now())
     left_s = deadline - clock.monotonic()
     if source is None or not wanted or left_s <= 1:
         return trees
@@ -133,12 +135,20 @@ async def read_trees(
         return Trees({job.native_id: Unavailable("budget") for job in jobs})
     numbers = {n for job in jobs for n in (job.id, job.predecessor) if n}
     held = await call(grove.trees, sorted(numbers)) if numbers else {}
-    asks = []
+    wanted = await asyncio.to_thread(_tree_asks, jobs, placed, held)
+    return Trees(await cluster.trees.read_trees(wanted, now=now, timeout_s=timeout_s))
+
+
+def _tree_asks(
+    jobs: Iterable[Job], placed: Mapping[str, Sequence[str]], held: Mapping[int, bytes]
+) -> list[TreeAsk]:
+    """What is known of thousands of trials takes its time to unpack."""
+    found = []
     for job in jobs:
         kept = held.get(job.id) or held.get(job.predecessor or 0)
         path, *others = placed[job.native_id]
-        asks.append(TreeAsk(job.native_id, path, tuple(others), unpacked(kept)))
-    return Trees(await cluster.trees.read_trees(asks, now=now, timeout_s=timeout_s))
+        found.append(TreeAsk(job.native_id, path, tuple(others), unpacked(kept)))
+    return found
 
 
 def packed(memory: Mapping[str, Any]) -> bytes:

@@ -218,3 +218,17 @@ async def test_news_that_waited_come_before_other_news(tmp_path):
             if reading.value.news.segments:
                 first_seen.setdefault(one, sweep)
     assert sorted(first_seen.values()) == [0, 1, 2, 3]
+
+
+async def test_answers_are_taken_apart_beside_the_event_loop(tmp_path):
+    """One can hold all of the budget."""
+    beside: list[object] = []
+
+    async def offload(compute):
+        beside.append(compute())
+        return beside[-1]
+
+    path = tmp_path / "7.out"
+    path.write_bytes(b"loss 1\n")
+    found = await look(FileReader(ShellTransport(), offload=offload), ask(path))
+    assert beside == [found]
