@@ -22,7 +22,7 @@ from tests.integration.service_manager import (
 )
 
 QUIET = '[clusters.here]\nkind = "local"\nslurm = false\n'
-SOON = "[Service]\nWatchdogSec=2s\nRestartSec=100ms\n"
+SOON = "[Service]\nWatchdogSec=10s\nRestartSec=100ms\n"
 UNIT = "jobmond.service"
 
 
