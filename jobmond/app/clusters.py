@@ -153,7 +153,10 @@ class Builder:
             table.login_timeout,
         )
         same = old is not None and old.link == link
-        api = cast(KubeClient, old.transports[0]) if old is not None and same else client(table)
+        if old is not None and same:
+            api = cast(KubeClient, old.transports[0])
+        else:
+            api = client(name, table, self.state)
         grace_s = self.settings.grace.total_seconds()
         kinds = {Kind.KUBERNETES: backend(api, table, grace_s=grace_s)}
         made = self._cluster(name, table, kinds, Reach(api, logs(api, table), link))

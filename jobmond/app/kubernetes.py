@@ -1,7 +1,9 @@
 """A Kubernetes cluster of the configuration: what it is asked through, and about what."""
 
 import asyncio
+from pathlib import Path
 from typing import cast
+from urllib.parse import quote
 
 from jobmond import registry
 from jobmond.backends.kubernetes.logs import KubeLogs
@@ -11,12 +13,13 @@ from jobmond.settings.clusters import KubernetesCluster
 from jobmond.transports.kube import KubeClient
 
 
-def client(table: KubernetesCluster) -> KubeClient:
+def client(name: str, table: KubernetesCluster, state: Path) -> KubeClient:
     """The way to its API server; nothing is loaded or contacted before the first question."""
     return KubeClient(
         clock=SystemClock(),
         kubeconfig=table.kubeconfig,
         context=table.context,
+        pin=state / f"kube-{quote(name, safe='')}.context",
         connect_timeout_s=table.connect_timeout.total_seconds(),
         exec_timeout_s=table.login_timeout.total_seconds(),
     )

@@ -66,6 +66,7 @@ class Facts:
     detailed: bool = False  # the expensive question (scontrol) has been answered for this state
     message: str | None = None  # what the source says about the reason; may hold newlines
     misses: int | None = None  # looks in a row that found the record and nothing at work
+    empty_since: datetime | None = None  # when the first of them was
 
 
 @dataclass(frozen=True, slots=True)

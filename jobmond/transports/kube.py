@@ -20,6 +20,7 @@ from jobmond import __version__
 from jobmond.analysis.visible import visible
 from jobmond.errors import NeedsPersonError, TransientTransportError
 from jobmond.ports import Clock, HttpAnswer
+from jobmond.transports import _context
 from jobmond.transports._kubeconfig import (
     SERVICE_ACCOUNT,
     ask_plugin,
@@ -40,7 +41,8 @@ class KubeClient:
     """One API server, asked one request after another; see `jobmond.ports.KubeApi`.
 
     `kubeconfig` and `context`: None means what kubectl would take, and in a pod without any
-    kubeconfig the pod's own `account`. `exec_timeout_s` is for a credential plugin. A request is
+    kubeconfig the pod's own `account`. `pin` is a file that keeps the context which was the
+    current one at first. `exec_timeout_s` is for a credential plugin. A request is
     sent at most `tries` times while the server throttles; it may ask for at most `patience_s`
     between two. `refusal_lasts`: a refused login is tried again after this, for no account is
     locked by it and an identity service that was down refuses everybody.
@@ -52,6 +54,7 @@ class KubeClient:
         clock: Clock,
         kubeconfig: Path | None = None,
         context: str | None = None,
+        pin: Path | None = None,
         env: Mapping[str, str] | None = None,
         account: Path = SERVICE_ACCOUNT,
         connect_timeout_s: float = 10.0,
@@ -61,7 +64,7 @@ class KubeClient:
         refusal_lasts: timedelta = timedelta(hours=1),
     ) -> None:
         self._clock = clock
-        self._kubeconfig, self._context = kubeconfig, context
+        self._kubeconfig, self._context, self._pin = kubeconfig, context, pin
         self._env = os.environ if env is None else env
         self._account = account
         self._connect_timeout_s, self._exec_timeout_s = connect_timeout_s, exec_timeout_s
@@ -213,9 +216,15 @@ class KubeClient:
         module = importlib.import_module("kubernetes_asyncio.config.kube_config")
         merger = await asyncio.to_thread(module.KubeConfigMerger, os.pathsep.join(map(str, paths)))
         merged = merger.config
+        source = str(self._kubeconfig or self._env.get("KUBECONFIG") or "")
+        pinned = (
+            None if self._context else await asyncio.to_thread(_context.kept, self._pin, source)
+        )
+        if pinned and not merged["contexts"].get_with_name(pinned, safe=True):
+            raise _context.missing(pinned, ", ".join(map(str, paths)))
         loader = module.KubeConfigLoader(
             merged,
-            active_context=self._context,
+            active_context=self._context or pinned,
             config_base_path=None,
             config_persister=merger.save_changes,
         )
@@ -232,6 +241,9 @@ class KubeClient:
                 await self._by_plugin(table, base)
         self._files = await asyncio.to_thread(stamps, named)
         await loader.load_and_set(settings)
+        if not (self._context or pinned):
+            name = str(loader.current_context["name"])
+            await asyncio.to_thread(_context.keep, self._pin, source, name)
 
     async def _by_plugin(self, table: dict[str, Any], base: Path) -> None:
         """Put what the plugin says in its place: the library would wait for it without end."""

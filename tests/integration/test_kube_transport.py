@@ -486,3 +486,53 @@ def test_the_library_is_loaded_where_a_cluster_is_asked_and_nowhere_else():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
+
+
+def switched(path, url, name="other"):
+    """`kubectl config use-context`: another cluster is the current one."""
+    held = json.loads(path.read_text())
+    held["current-context"] = name
+    held["contexts"].append({"name": name, "context": {"cluster": name, "user": "me"}})
+    held["clusters"].append({"name": name, "cluster": {"server": url}})
+    path.write_text(json.dumps(held))
+
+
+async def test_another_current_context_is_not_another_cluster(server, tmp_path):
+    """The jobs of one would be missed in the other, and all called lost."""
+    server.state.put("jobs", kube.job())
+    path, pin = kube.kubeconfig(tmp_path, server.url), tmp_path / "state" / "kube-lab.context"
+    clock = Calendar()
+    options = {"clock": clock, "kubeconfig": path, "env": {}, "pin": pin}
+    async with kube.api_server() as another:
+        first = KubeClient(**options)
+        assert (await get(first)).status == 200
+        switched(path, another.url)
+        clock.later(minutes=5)
+        assert b"train" in (await get(first)).body
+        await first.close()
+        again = KubeClient(**options)  # after a restart
+        assert b"train" in (await get(again)).body
+        await again.close()
+        assert another.requests == []
+        named = KubeClient(**options, context="other")
+        assert b"train" not in (await get(named)).body
+        await named.close()
+
+
+async def test_a_context_that_is_gone_is_for_a_person(server, tmp_path):
+    path, pin = kube.kubeconfig(tmp_path, server.url), tmp_path / "kube-lab.context"
+    pin.write_text(json.dumps({"kubeconfig": str(path), "context": "old"}))
+    client = KubeClient(clock=Calendar(), kubeconfig=path, env={}, pin=pin)
+    with pytest.raises(NeedsPersonError, match="no context 'old' any more"):
+        await get(client)
+    await client.close()
+
+
+@pytest.mark.parametrize("noted", ["", "[]", "{", '{"context": 7}', '{"context": "old"}'])
+async def test_a_note_about_something_else_is_none(server, tmp_path, noted):
+    path, pin = kube.kubeconfig(tmp_path, server.url), tmp_path / "kube-lab.context"
+    pin.write_text(noted)
+    client = KubeClient(clock=Calendar(), kubeconfig=path, env={}, pin=pin)
+    assert (await get(client)).status == 200
+    await client.close()
+    assert json.loads(pin.read_text())["context"] == "lab"

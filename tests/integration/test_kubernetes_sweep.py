@@ -82,8 +82,8 @@ class Scene:
             now=self.clock.now(),
         )
 
-    async def sweep(self, *, asked=True):
-        self.clock.later()
+    async def sweep(self, *, asked=True, minutes=15):
+        self.clock.later(minutes=minutes)
         return await self.sweeper.sweep(self.cluster, asked=asked)
 
     def job(self, word="k8s/ml/train"):
@@ -179,6 +179,21 @@ async def test_a_lost_job_whose_pods_come_after_all_is_corrected(scene, api):
     assert scene.job().state is State.RUNNING
     assert scene.told()[-1] == ("transition", "k8s/ml/train", "LOST", "RUNNING")
     assert [n.payload["correction"] for n in scene.store.events(limit=9)] == [False, True]
+
+
+async def test_looks_in_quick_succession_are_no_patience(scene, api):
+    """Somebody who asks for sweep after sweep does not make a job lost within a minute."""
+    api.state.put("jobs", kube.job(status=WEDGED))
+    scene.add()
+    for _ in range(8):
+        await scene.sweep(minutes=1)
+    assert scene.job().state is not State.LOST
+    for _ in range(3):
+        await scene.sweep(minutes=1)
+    assert scene.said() == ("LOST", "no-pods")
+    scene.restart()
+    await scene.sweep(minutes=1)
+    assert scene.said() == ("LOST", "no-pods")  # also to a daemon that has just begun
 
 
 async def test_max_misses_is_a_setting(tmp_path, api):

@@ -21,8 +21,8 @@ class KubernetesBackend:
 
     `namespaces`: those looked at besides the jobs' own; none means the credentials' own.
     `selector`: what others must match to be found. `max_misses`: looks in a row without pods
-    after which a running job is lost. `grace_s`: how young a job may be that nobody knows yet.
-    `max_events`: objects whose events one sweep may ask for.
+    after which a running job is lost, if they lie a few minutes apart. `grace_s`: how young a job
+    may be that nobody knows yet. `max_events`: objects whose events one sweep may ask for.
     """
 
     kind = "kubernetes"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from jobmond.backends.kubernetes import records
 from jobmond.backends.kubernetes.listing import Asking, Listed, Refusal
@@ -43,9 +44,10 @@ class World:
         held = name in self.jobs or name in self.bare or name in self.unreadable
         return held or self.named_workload(name) is not None
 
-    def picture(self, job: JobRecord, max_misses: int) -> Picture:
+    def picture(self, job: JobRecord, max_misses: int, patience: timedelta) -> Picture:
         pods = self.pods.get(job.meta.uid, [])
-        return Picture(job, pods, self.workload_of(job), max_misses=max_misses)
+        place = self.workload_of(job)
+        return Picture(job, pods, place, max_misses=max_misses, patience=patience)
 
 
 def _age(meta: Meta) -> float:
@@ -172,8 +174,8 @@ async def gone(asking: Asking, namespace: str, name: str) -> bool:
         try:
             await asking.record("records", f"{kind}/{name}")
         except Refusal as no:
-            if no.status not in (403, 404):
-                raise
+            if no.status != 403 and not no.missing:
+                raise  # such as the page of a load balancer
         else:
             return False
     return True

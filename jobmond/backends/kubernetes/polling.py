@@ -13,6 +13,7 @@ from jobmond.errors import NeedsPersonError, TransportError
 from jobmond.model.observation import Ask, EndedLife, Gone, Poll, Seen, Sighting, Unreachable
 from jobmond.model.state import TERMINAL, State
 
+_BETWEEN_LOOKS = timedelta(minutes=5)
 _NOT_CONFIRMED = "no list names it any more, and asked for by name it was there"
 
 
@@ -27,6 +28,11 @@ class Terms:
     max_events: int
     since: datetime
     now: datetime
+
+    @property
+    def patience(self) -> timedelta:
+        """How long a job must have been without pods at least, however often it was looked at."""
+        return min(self.grace, (self.max_misses - 1) * _BETWEEN_LOOKS)
 
 
 @dataclass(slots=True)
@@ -85,7 +91,7 @@ class Sweep:
 
     async def _happenings(self, world: World, asks: Mapping[str, Ask]) -> tuple[Happening, ...]:
         pictures = [
-            world.picture(job, self.terms.max_misses)
+            world.picture(job, self.terms.max_misses, self.terms.patience)
             for name, job in world.jobs.items()
             if name in asks
         ]
@@ -126,7 +132,7 @@ class Sweep:
         if pod is not None and (job is None or pod.meta.uid == birth):
             return pod_seen(pod, told, now=self.terms.now)
         if job is not None:
-            picture = world.picture(job, self.terms.max_misses)
+            picture = world.picture(job, self.terms.max_misses, self.terms.patience)
             return seen(replace(picture, happenings=told), ask, now=self.terms.now)
         return workload_seen(queue) if queue is not None else None
 

@@ -35,13 +35,18 @@ _VICTIMS = frozenset({137, 143})  # ended by somebody else, most often because a
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A Job and everything that was said about it. `max_misses`: looks without pods that end it."""
+    """A Job and everything that was said about it.
+
+    `max_misses`: looks without pods that end it, if they span `patience` at least: people may ask
+    for one look right after another.
+    """
 
     job: JobRecord
     pods: Sequence[Pod]
     workload: Workload | None = None
     happenings: Sequence[Happening] = ()
     max_misses: int = 3
+    patience: timedelta = timedelta()
 
     @property
     def live(self) -> list[Pod]:
@@ -57,6 +62,7 @@ class _Word:
     end: End | None = None
     ended_at: datetime | None = None
     misses: int = 0
+    empty_since: datetime | None = None
     held: bool = False
     suspended: bool = False
 
@@ -219,15 +225,17 @@ def _without_pods(picture: Picture, ask: Ask | None, now: datetime) -> _Word:
         return _Word(State.RUNNING, "Active", "BackOff", message)
     known = ask is not None and ask.birth in (None, job.meta.uid)
     misses = ((ask.facts.misses if ask and known else None) or 0) + 1
+    since = (ask.facts.empty_since if ask and known and misses > 1 else None) or now
+    long = now - since >= picture.patience or (ask is not None and ask.state is State.LOST)
     message = refused.message if refused else _told(last)
-    if misses >= picture.max_misses and ask is not None:
-        return _Word(State.LOST, NO_PODS, NO_PODS, message, misses=misses)
+    if misses >= picture.max_misses and long and ask is not None:
+        return _Word(State.LOST, NO_PODS, NO_PODS, message, misses=misses, empty_since=since)
     reason = refused.reason if refused else None
     if reason is None:
         reason = "BackOff" if job.failed else (last.reason if last else None)
     waiting = job.active and not job.ready and last is None
     state = State.PENDING if waiting else State.RUNNING
-    return _Word(state, "Active", reason, message, misses=misses)
+    return _Word(state, "Active", reason, message, misses=misses, empty_since=since)
 
 
 def _refused(picture: Picture) -> Happening | None:
@@ -286,6 +294,7 @@ def _facts(picture: Picture, word: _Word, now: datetime) -> Facts:
         suspended=word.suspended,
         tasks=tasks(job, pods),
         misses=word.misses or None,
+        empty_since=word.empty_since,
         progress=in_words(word.state, word.reason, word.message),
     )
 
@@ -339,5 +348,6 @@ def orphaned(ask: Ask, pods: Sequence[Pod]) -> Seen | None:
         message=f"the Job was deleted, {len(mine)} of its pods run on",
         log_path=log_place(mine[0]),
         misses=None,
+        empty_since=None,
     )
     return Seen(State.RUNNING, "Orphaned", ask.birth, facts, "pods")

@@ -45,6 +45,7 @@ FACTS = Facts(
     progress="calibrating 14/32",
     message="pulling image\nback-off",
     misses=2,
+    empty_since=T,
     bucket=Bucket.EVAL,
     scores={"MMLU-Pro": 42.26},
     submit_line="sbatch -N 4 rl.sbatch",

@@ -30,10 +30,10 @@ def again(ask, seen):
 
 
 async def after(state, looks, *, now=kube_shapes.LATER):
-    """The sighting after some looks at the same record."""
+    """The sighting after some looks at the same record, a quarter of an hour apart."""
     ask = Ask("ml/train", None, added_at=now - DAY)
-    for _ in range(looks):
-        seen = await looked(state, ask, now=now)
+    for left in reversed(range(looks)):
+        seen = await looked(state, ask, now=now - left * timedelta(minutes=15))
         ask = again(ask, seen)
     return seen
 
@@ -181,6 +181,8 @@ async def test_the_back_off_of_a_failed_pod_is_waited_for():
         seen = await looked(state, ask, now=failed_at + timedelta(seconds=11))
         ask = again(ask, seen)
         assert (seen.state, seen.facts.misses) == (State.RUNNING, misses)
-    seen = await looked(state, ask, now=failed_at + timedelta(seconds=11))
+    seen = await looked(state, ask, now=failed_at + timedelta(minutes=10))
+    assert seen.state is State.RUNNING  # three looks, and not long enough
+    seen = await looked(state, again(ask, seen), now=failed_at + timedelta(seconds=611))
     assert (seen.state, seen.facts.reason) == (State.LOST, "no-pods")
     assert seen.facts.message == "its last pod ended: Error, exit code 3"
