@@ -54,7 +54,8 @@ def table(
     strokes = _ASCII if ascii_only else _BOX
     texts = [[cell(value, ascii_only=ascii_only) for value in row] for row in rows]
     widths = _widths(columns, texts, fit)
-    titles = [_title(c.title, w, strokes.mark) for c, w in zip(columns, widths, strict=True)]
+    named = [cell(column.title, ascii_only=ascii_only) for column in columns]
+    titles = [_title(t, w, strokes.mark) for t, w in zip(named, widths, strict=True)]
     body = [
         [wrap(t, w, mark=strokes.mark) for t, w in zip(row, widths, strict=True)] for row in texts
     ]
