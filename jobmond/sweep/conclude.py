@@ -1,5 +1,6 @@
 """From moves and logs to everything one sweep of one cluster commits."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -116,6 +117,7 @@ def concluded(
     seen = (replace(move.job, log=log) for move, log in zip(moves, logs, strict=True))
     view, history = view_of(seen, readings, now=now), History(setting.past.failures)
     by_place: dict[int, _Concluded] = {}
+    shared = _shared(moves, logs)
     completed = completed_now(m.job for m in moves if m.transition is not None)
     tried = replace(setting.tried, completed=(*setting.tried.completed, *completed))
     for place in _by_end(moves, now):
@@ -124,7 +126,8 @@ def concluded(
         followed = (read or {}).get(move.job.native_id) if mine else None
         trees = setting.trees if mine else NO_TREES
         sight = _Evidence(looks[place], logs[place], followed, view, trees, history, tried)
-        by_place[place] = _one(move, sight, setting)
+        own = setting if logs[place].path not in shared else _without_leave(setting)
+        by_place[place] = _one(move, sight, own)
         tried = after(tried, by_place[place].probing)
     done = [by_place[place] for place in range(len(moves))]
     changes = tuple(one.change for one in done if one.change is not None)
@@ -138,6 +141,24 @@ def concluded(
         tuple(owed for one in done for owed in one.closed),
         tuple(completed),
     )
+
+
+def _shared(moves: Iterable[Move], logs: Iterable[LogEvidence]) -> frozenset[str]:
+    """Logs to which several running jobs write: what stands in one may be about any of them.
+
+    An array has its log from one of its tasks.
+    """
+    running = (
+        log.path
+        for move, log in zip(moves, logs, strict=True)
+        if move.job.state is State.RUNNING and move.job.facts.tasks is None and log.path
+    )
+    return frozenset(path for path, jobs in Counter(running).items() if jobs > 1)
+
+
+def _without_leave(setting: Setting) -> Setting:
+    why = setting.leave.no_kill or "another running job writes to the same log"
+    return replace(setting, leave=replace(setting.leave, no_kill=why))
 
 
 def _log(job: Job, look: Reading[LogTail], *, now: datetime) -> LogEvidence:

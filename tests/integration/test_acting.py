@@ -380,6 +380,20 @@ async def test_a_label_that_comes_while_another_is_cancelled_counts(tmp_path):
     assert [i.stage for i in scene.store.intents_of(other.id)] == [Stage.DROPPED]
 
 
+async def test_a_log_of_two_running_jobs_cancels_neither(tmp_path):
+    """One of them collapsed, and nobody can tell which."""
+    scene = Scene(tmp_path, cancels=True)
+    scene.add()
+    scene.add("9")
+    scene.slurm.says["9"] = scene.seen()
+    await scene.whole()
+    assert scene.slurm.asked == []
+    assert {n.payload["body"].partition(";")[0] for n in scene.collapses()} == {
+        "left running: another running job writes to the same log"
+    }
+    assert len(scene.collapses()) == 2
+
+
 async def test_what_is_written_names_the_checkpoint_to_salvage_and_the_last_steps(tmp_path):
     scene = Scene(tmp_path)
     scene.add()
