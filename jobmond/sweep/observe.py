@@ -230,10 +230,15 @@ def log_readers(moves: Iterable[Move]) -> dict[str, Move]:
     return readers
 
 
-def _urgency(move: Move) -> int:
+def _urgency(move: Move) -> tuple[int, float]:
+    """Of equal ones that which was read longest ago: with room for a few each has its turn, also
+    where every sweep is a program of its own.
+    """
+    read_at = move.job.log.read_at
+    waited = read_at.timestamp() if read_at is not None else 0.0
     if move.job.post_mortem is PostMortem.PENDING:
-        return 0
-    return 1 if move.transition is not None else 2
+        return 0, waited
+    return (1 if move.transition is not None else 2), waited
 
 
 def _readable(move: Move) -> bool:

@@ -14,6 +14,7 @@ from jobmond.analysis.judge import LATCHED, STEPPED, standing
 from jobmond.analysis.replay import Replay
 from jobmond.analysis.replay import standing as as_inspected
 from jobmond.backends._files import FileReader
+from jobmond.errors import StoreError
 from jobmond.model.job import Choices
 from jobmond.model.observation import EndedLife, Facts, Poll, Seen
 from jobmond.model.state import Bucket, Kind, State
@@ -361,3 +362,22 @@ async def test_a_job_that_was_suspended_for_hours_is_not_stalled_when_it_goes_on
     assert scene.told() == []
     await scene.sweep(_7=scene.seen("7"))
     assert scene.told() == [("stall", None)]
+
+
+async def test_a_commit_that_failed_has_read_nothing(tmp_path, monkeypatch):
+    scene = Scene(tmp_path)
+    scene.add("7")
+    scene.write("7", steps(1, 5))
+    await scene.sweep(_7=State.RUNNING)
+    scene.write("7", steps(1, 7) + steps(8, 9, norm="NaN"))
+
+    def full(store, commit):
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patched, pytest.raises(StoreError):
+        patched.setattr(Store, "commit", full)
+        await scene.sweep(_7=State.RUNNING)
+    assert scene.told() == []
+    await scene.sweep(_7=State.RUNNING)
+    assert scene.told() == [("nan-loss", 9)]
+    assert scene.job("7").training.records == 9

@@ -8,15 +8,15 @@ import pytest
 from jobmond.analysis.faults.catalogue import FAR_NEEDLES
 from jobmond.analysis.settle import Move
 from jobmond.backends._files import FileReader
-from jobmond.model.job import Choices
+from jobmond.model.job import Choices, LogEvidence
 from jobmond.model.observation import Examine, Facts, Poll, Seen, Unreachable
 from jobmond.model.outcome import Transition
 from jobmond.model.state import Kind, State
 from jobmond.sweep.cluster import Cluster
-from jobmond.sweep.observe import ask, log_asks
+from jobmond.sweep.observe import ask, log_asks, log_readers
 from tests.doubles import ScriptedTransport
 from tests.doubles_store import FixedClock
-from tests.unit.builders import NOW, job
+from tests.unit.builders import NOW, at, job
 
 
 class Listening:
@@ -94,3 +94,12 @@ def test_of_a_log_that_is_served_more_of_the_end_is_asked_for(kind):
     move = Move(job(), over, Transition(NOW, State.RUNNING, State.FAILED, "FAILED"))
     [ask] = log_asks({"4711": move}, lambda _: None, tail_bytes=65536, failed_bytes=1310720)
     assert (ask.examine, ask.tail_bytes) == (None, 262144)
+
+
+def test_the_log_that_was_read_longest_ago_comes_first_whoever_sweeps():
+    read = {"1": at(-15), "2": at(-45), "3": None, "4": at(-30)}
+    jobs = [job(native_id, log=LogEvidence(read_at=when)) for native_id, when in read.items()]
+    urgent = job("5", log=LogEvidence(read_at=NOW))
+    ended = Move(urgent, urgent, Transition(NOW, State.PENDING, State.RUNNING, "RUNNING"))
+    found = log_readers([*(Move(one, one) for one in jobs), ended])
+    assert list(found) == ["5", "3", "2", "4", "1"]
